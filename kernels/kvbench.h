@@ -10,7 +10,7 @@ extern "C" {
 
 #pragma GCC visibility push(default)
 #include "abi.h"
-/* A plug-in's: the version of the interface that it was written for. */
+/* A plug-in defines this: the version of the interface that it was written for (KVB_PLUGIN). */
 extern const int32_t kvb_plugin;
 #pragma GCC visibility pop
 

@@ -1,5 +1,5 @@
-/* Sizes and offsets of every struct in abi.h, for readers that were built from another copy of it.
- */
+/* Sizes and offsets of all structs of abi.h, so that a program with another copy of abi.h can
+ * refuse this library. */
 #include <stddef.h>
 
 #include "base/words.h"

@@ -1,4 +1,4 @@
-/* How an argument is refused: with a code, and a message that names it. */
+/* Refusing an argument: a code, and a message that names the argument. */
 #ifndef KVB_CHECK_H
 #define KVB_CHECK_H
 
@@ -6,7 +6,7 @@
 
 #pragma GCC visibility push(hidden)
 
-/* Keep the message for kvb_message() and return the code. */
+/* Keep the message for kvb_message(), and return the code. */
 int32_t kvb_fail(int32_t code, const char *format, ...)
     __attribute__((format(printf, 2, 3), visibility("hidden")));
 
@@ -15,15 +15,15 @@ static inline int32_t kvb_check_given(const char *name, const void *pointer)
 {
     return pointer ? KVB_OK : kvb_fail_null(name);
 }
-/* A buffer that begins on a line; a multiple of a line; a word of a list; a number within limits.
- */
+/* Refuse: a buffer not aligned to a cache line; bytes that are not a multiple of a line; an index
+ * outside a list of words; a number outside its limits; a number of threads. */
 int32_t kvb_check_aligned(const char *name, const void *buffer);
 int32_t kvb_check_lines(const char *name, int64_t bytes);
 int32_t kvb_check_word(const char *list, int32_t word, int32_t count);
 int32_t kvb_check_range(const char *name, int64_t value, int64_t low, int64_t high);
 int32_t kvb_check_threads(int32_t threads);
 
-/* Leave with the code of a check that failed. */
+/* Return the code of a check that fails. */
 #define TRY(call)            \
     do {                     \
         int32_t code = call; \
@@ -32,8 +32,8 @@ int32_t kvb_check_threads(int32_t threads);
     } while (0)
 
 enum { BATCH_MAX = 1 << 20, HEADS_MAX = 1 << 16, THREADS_MAX = 1024 };
-enum { QUERIES_MAX = 32 }; /* of a sequence: a word of a tree has a bit for each */
-/* so that token arithmetic times row bytes stays inside int64 */
+enum { QUERIES_MAX = 32 }; /* queries of a sequence: a word of `tree` has a bit for each */
+/* so that tokens times row bytes fit int64 */
 static const int64_t tokens_max = INT32_MAX;
 static const int64_t bytes_max = INT64_MAX / 8;
 

@@ -1,8 +1,8 @@
-/* The number formats of a cache, one line each: X(word, enumerator, elements and bytes of a block,
- * further fields of kvb_format in base/formats.h). A block is one element, or as many as share a
- * scale inside the row: such rows are packed. Words, enum, formats and the tables of all tiers are
- * made from this list, in its order. How a float of 8 bits is read and stored follows from its
- * line. */
+/* The number formats of a cache, one line each: X(word, enumerator, elements of a block, bytes of a
+ * block, further fields of kvb_format in base/formats.h). A block is one element. In packed rows it
+ * is the elements that share a scale inside the row. Words, enum, formats and the tables of all
+ * tiers are made from this list, in its order. For 8-bit floats, loads and stores are made from it,
+ * too. */
 #ifndef KVB_DTYPES_H
 #define KVB_DTYPES_H
 
@@ -16,10 +16,10 @@
     X(q8_0, Q8_0, 32, 34)                                  \
     X(q4_0, Q4_0, 32, 18)
 
-/* The packed ones that `dot` takes as they are: X(word, enumerator). isa/dot/packs.tmpl.c says how
- * their codes are loaded. */
+/* The packed formats that `dot` multiplies as whole numbers: X(word, enumerator).
+ * isa/dot/packs.tmpl.c loads their codes. */
 #define KVB_DOT_PACKS(X) X(q8_0, Q8_0) X(q4_0, Q4_0)
-/* The floats of 8 bits; and all whose values are bf16, which `dot` multiplies. */
+/* The 8-bit floats; and the formats that `dot` multiplies as bf16, which holds all their values. */
 #define KVB_FLOATS8(X) X(e4m3, E4M3) X(e5m2, E5M2)
 #define KVB_DOT_FLOATS(X) X(bf16, BF16) KVB_FLOATS8(X)
 

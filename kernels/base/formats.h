@@ -1,18 +1,18 @@
-/* A dtype as bytes. */
+/* How many bytes the rows of each dtype have. */
 #ifndef KVB_FORMATS_H
 #define KVB_FORMATS_H
 
 #include "base/words.h"
 
 typedef struct kvb_format {
-    int32_t elements; /* of a block; where more than one, rows are packed */
-    int32_t bytes;    /* of a block */
-    bool scaled;      /* one scale per token and head, or of K one per head and element */
-    /* of a float of 8 bits, which is a sign, an exponent and a fraction: bits of the exponent, 3
-     * to 5; 0 where a dtype is none */
+    int32_t elements; /* elements of a block; if more than one, rows are packed */
+    int32_t bytes;    /* bytes of a block */
+    bool scaled;      /* one scale per token and KV head (of K: or per KV head and element) */
+    /* 8-bit floats: bits of the exponent, 3 to 5; the rest are a sign and a fraction. 0: another
+     * dtype */
     int32_t exponent;
-    /* its largest exponent means Inf and NaN, as in IEEE 754; else only codes of ones alone are
-     * NaN, and there is no Inf */
+    /* 8-bit floats. true: the largest exponent means Inf and NaN, as in IEEE 754; false: only 0x7f
+     * and 0xff are NaN, and there is no Inf */
     bool infinities;
 } kvb_format;
 #define KVB_FORMAT(word, name, count, size, ...) \
@@ -21,7 +21,7 @@ static const kvb_format kvb_formats[DTYPES] = {KVB_DTYPES(KVB_FORMAT)};
 #undef KVB_FORMAT
 static const int32_t kvb_scale_bytes[SCALES] = {[SCALE_F32] = 4, [SCALE_F16] = 2};
 
-/* Of a float of 8 bits: the exponent of 1, the code of its largest value, and that value. */
+/* 8-bit floats: the exponent field of 1.0, the code of the largest value, and that value. */
 static inline int32_t kvb_bias(const kvb_format *f) { return (1 << (f->exponent - 1)) - 1; }
 static inline int32_t kvb_largest_code(const kvb_format *f)
 {
@@ -33,14 +33,14 @@ static inline float kvb_largest(const kvb_format *f)
     return (float)(one + code % one) / (float)one * (float)(1 << (power - kvb_bias(f)));
 }
 
-/* Bytes that carry a row of `dim` elements. */
+/* Bytes of a row of `dim` elements, without padding. */
 static inline int64_t kvb_payload(int32_t dtype, int64_t dim)
 {
     const kvb_format *f = &kvb_formats[dtype];
     return (dim + f->elements - 1) / f->elements * f->bytes;
 }
-/* Bytes of a pack's scale, or of a plain dtype 0; and of the codes behind it: of a plain dtype one
- * element's. */
+/* Bytes of a pack's scale (0 if the dtype is not packed), and of its codes (one element's bytes if
+ * it is not packed). */
 static inline int64_t kvb_pack_scale(int32_t dtype)
 {
     return kvb_formats[dtype].elements > 1 ? (int64_t)sizeof(uint16_t) : 0;
@@ -49,7 +49,7 @@ static inline int64_t kvb_pack_codes(int32_t dtype)
 {
     return kvb_formats[dtype].bytes - kvb_pack_scale(dtype);
 }
-/* Bytes from a row to the next: packed ones follow at once, all others begin on a line. */
+/* Bytes from a row to the next. Packed rows follow without a gap; others begin on a cache line. */
 static inline int64_t kvb_row(int32_t dtype, int64_t dim)
 {
     return kvb_formats[dtype].elements > 1 ? kvb_payload(dtype, dim)

@@ -1,4 +1,4 @@
-/* The waits of a thread between its units, where a load has a pause. */
+/* The waits of a thread after each of its units, in a load that has a pause. */
 #ifndef KVB_PACE_H
 #define KVB_PACE_H
 
@@ -6,12 +6,12 @@
 #include "base/ticks.h"
 
 typedef struct kvb_pace {
-    double pause; /* a wait is so many times as long as its unit; 0: no waits */
+    double pause; /* a wait lasts `pause` times as long as its unit; 0 = no waits */
     int64_t from; /* nanoseconds: when the unit began */
 } kvb_pace;
 
-/* The unit that began at `from` has just ended: wait `pause` times as long as it took. Returns the
- * time when the wait ended, which is when the next unit begins. */
+/* Wait after the unit that began at `from` and has just ended, `pause` times as long as it took.
+ * Returns the time when the wait ended and the next unit begins. */
 static inline int64_t kvb_wait_after(double pause, int64_t from)
 {
     int64_t now = kvb_nanoseconds();
@@ -21,13 +21,13 @@ static inline int64_t kvb_wait_after(double pause, int64_t from)
     return now;
 }
 
-/* Where a thread begins a pass. */
+/* Call when a thread begins a pass. */
 static inline kvb_pace kvb_pace_of(const kvb_task *task)
 {
     return (kvb_pace){task->pause, task->pause > 0.0 ? kvb_nanoseconds() : 0};
 }
 
-/* A unit has ended. */
+/* Call when a unit has ended. */
 static inline void kvb_pace_unit(kvb_pace *pace)
 {
     if (pace->pause > 0.0)

@@ -1,5 +1,4 @@
-/* Non-temporal stores: the one thing that plain C cannot say. Where none is known, ordinary ones.
- */
+/* Non-temporal stores, which plain C does not have. Ordinary stores on other architectures. */
 #ifndef KVB_STREAM_H
 #define KVB_STREAM_H
 
@@ -10,7 +9,7 @@
 #include <emmintrin.h>
 #endif
 
-/* `bytes`, a multiple of 16, past the caches; `to` is aligned to 16. */
+/* Copy `bytes`, a multiple of 16, past the caches. `to` is aligned to 16 bytes. */
 static inline void stream(void *to, const void *from, int64_t bytes)
 {
     for (int64_t at = 0; at < bytes; at += 16) {
@@ -30,8 +29,8 @@ static inline void stream(void *to, const void *from, int64_t bytes)
     }
 }
 
-/* After the last stream(): the stores are ordered before later ones, so that other threads may be
- * told. */
+/* Call after the last stream(): it orders these stores before later ones, so that other threads may
+ * then read them. */
 static inline void stream_end(void)
 {
 #if defined(__x86_64__)

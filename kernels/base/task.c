@@ -71,7 +71,8 @@ int32_t kvb_task_sum(const kvb_task *task, uint32_t *sum)
     TRY(kvb_check_given("task", task));
     TRY(kvb_check_given("sum", sum));
     if (!task->sums)
-        return kvb_fail(KVB_UNSUPPORTED, "task is no twin and no read; only these have a sum");
+        return kvb_fail(KVB_UNSUPPORTED,
+                        "task is neither a twin nor a read; only these have a sum");
     for (int32_t i = 0; i < task->threads; i++)
         words += total(&task->sums[i]);
     *sum = words & 0xffff;

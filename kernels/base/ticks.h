@@ -1,4 +1,4 @@
-/* Clocks. Ticks are the cheapest counter of constant rate, for shares of time inside a pass; their
+/* Clocks. Ticks are the cheapest counter of constant rate, for shares of time inside a pass. Their
  * unit is unknown. */
 #ifndef KVB_TICKS_H
 #define KVB_TICKS_H

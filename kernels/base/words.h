@@ -1,4 +1,4 @@
-/* The words of words.c as numbers, in the order of its lists; limits; and whole numbers. */
+/* The words of words.c as enums, in the same order; limits; arithmetic of whole numbers. */
 #ifndef KVB_WORDS_H
 #define KVB_WORDS_H
 
@@ -45,13 +45,15 @@ enum { SCALE_F32, SCALE_F16, SCALES };
 enum { ISA_SCALAR, ISA_AVX2, ISA_AVX512, ISA_NEON, ISA_SVE256, ISA_SVE512, ISAS };
 enum { PAGES_BASE, PAGES_THP, PAGES_HUGE, PAGES };
 
-/* Q_ROWS: most query rows that a stage folds. */
+/* LINE: bytes of a cache line. TILE: most tokens of a tile. Q_ROWS: most query rows in a call of a
+ * stage. LANES: tokens of a transposed block; tiles are padded to a multiple of it. DIM_MAX:
+ * most elements of a row. */
 enum { LINE = 64, TILE = 1024, Q_ROWS = 8, LANES = 16, DIM_MAX = 1024 };
 
 static inline int64_t round_up(int64_t n, int64_t to) { return (n + to - 1) / to * to; }
 static inline int64_t at_most(int64_t a, int64_t b) { return a < b ? a : b; }
 static inline int64_t at_least(int64_t a, int64_t b) { return a > b ? a : b; }
-/* The splitmix64 step: bits that depend on all bits of x. */
+/* One step of splitmix64: every bit of the result depends on all bits of x. */
 static inline uint64_t kvb_mix(uint64_t x)
 {
     x = (x ^ x >> 30) * 0xbf58476d1ce4e5b9u;
@@ -59,16 +61,16 @@ static inline uint64_t kvb_mix(uint64_t x)
     return x ^ x >> 31;
 }
 
-/* However large it is: so that arguments which are constants are constants inside. KVB_SANITIZED: a
- * function stays one, with its checks once; a copy of them wherever it is called would take a
- * compiler six times as long. */
+/* Inline a function whatever its size, so that constant arguments are constants inside it. With
+ * KVB_SANITIZED the function stays a function: copies of its checks at every call would make the
+ * build six times as slow. */
 #ifdef KVB_SANITIZED
 #define INLINE static inline
 #else
 #define INLINE static inline __attribute__((always_inline))
 #endif
-/* Every turn of a loop is written out, `most` at most: else arrays would not be registers. Clang
- * knows gcc's words, and does not heed them. */
+/* Unroll a loop fully, up to `most` iterations, so that arrays become registers. Clang accepts the
+ * pragma of gcc, but ignores it. */
 #define KVB_PRAGMA(words) _Pragma(#words)
 #ifdef KVB_SANITIZED
 #define UNROLL_UP_TO(most)

@@ -1,6 +1,6 @@
 #include "cache/cache.h"
 
-/* An odd number of lines: heads at the same token then fall into different cache sets and banks. */
+/* An odd number of lines: rows of a token then fall into different cache sets and banks. */
 int64_t kvb_cache_pad(void) { return 5 * LINE; }
 
 int32_t kvb_cache_plan(kvb_cache *c)

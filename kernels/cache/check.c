@@ -1,11 +1,11 @@
-/* What a cache must be. A rule that fails leaves everything untouched. */
+/* Checks of a cache. A check that fails changes nothing. */
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "cache/cache.h"
 
-/* The planes must be countable: multiply the factors of the largest one without overflow. */
+/* Check that the size of the larger plane does not overflow. */
 static int32_t check_size(const kvb_cache *c)
 {
     int64_t bytes, row = at_least(kvb_row(c->k.dtype, c->head_dim),
@@ -24,7 +24,7 @@ static int32_t check_size(const kvb_cache *c)
     return KVB_OK;
 }
 
-/* The dtypes that a layout has, in one message. */
+/* Refuse a dtype, and list the dtypes that the layout has. */
 static int32_t fail_dtype(const kvb_cache *c, int32_t unknown, int32_t plane)
 {
     char has[128] = "";
@@ -32,11 +32,11 @@ static int32_t fail_dtype(const kvb_cache *c, int32_t unknown, int32_t plane)
         if (kvb_layout_has(c->layout, dtype, plane))
             at += snprintf(has + at, sizeof has - (size_t)at, "%s%s", at ? ", " : "",
                            kvb_word("dtype", dtype));
-    return kvb_fail(KVB_BAD_ARGUMENT, "dtype %s is none of the layout %s, which has: %s",
+    return kvb_fail(KVB_BAD_ARGUMENT, "dtype %s is not in the layout %s, which has: %s",
                     kvb_word("dtype", unknown), kvb_word("layout", c->layout), has);
 }
 
-/* What has its place in a cache, and no kernel takes yet, is refused. */
+/* Check the formats of both planes. Features that no kernel has yet are refused. */
 static int32_t check_planes(const kvb_cache *c)
 {
     TRY(kvb_check_word("dtype", c->k.dtype, DTYPES));
@@ -45,15 +45,14 @@ static int32_t check_planes(const kvb_cache *c)
     TRY(kvb_check_word("scale", c->v.scale, SCALES));
     TRY(kvb_check_range("v_in_k", c->v_in_k, 0, 1));
     if (c->v.channel)
-        return kvb_fail(KVB_BAD_ARGUMENT, "v.channel is not null; channels have scales in K alone");
+        return kvb_fail(KVB_BAD_ARGUMENT, "v.channel is not null; only K has scales of channels");
     if (c->v_in_k || c->v_offset)
-        return kvb_fail(KVB_UNSUPPORTED,
-                        "%s is not 0; there are no kernels yet for V inside rows of K",
+        return kvb_fail(KVB_UNSUPPORTED, "%s is not 0; no kernel supports V inside rows of K",
                         c->v_in_k ? "v_in_k" : "v_offset");
     return KVB_OK;
 }
 
-/* Scales of channels, each of one element of all rows of a head. */
+/* Check the scales of channels. A channel is one element of all rows of a head. */
 static int32_t check_channel(const kvb_cache *c)
 {
     const kvb_plane *p = &c->k;
@@ -143,7 +142,7 @@ int32_t kvb_check_cache(const kvb_cache *c)
         return kvb_fail(KVB_BAD_ARGUMENT, "cache is not planned and bound");
     kvb_cache again = *c;
     TRY(kvb_cache_plan(&again));
-    if (memcmp(&again, c, sizeof again)) /* there is no padding in it */
+    if (memcmp(&again, c, sizeof again)) /* the struct has no padding */
         return kvb_fail(KVB_BAD_ARGUMENT, "cache was planned for another shape");
     if (kvb_layouts[c->layout].paged)
         TRY(kvb_check_given("table", c->table));
@@ -155,7 +154,7 @@ static bool same_plane(const kvb_plane *a, const kvb_plane *b)
     return a->dtype == b->dtype && a->scale == b->scale && a->dim == b->dim;
 }
 
-/* Of as many heads, and as wide. */
+/* Whether K of two caches has the same scales of channels. Heads and widths are equal. */
 static bool same_channels(const kvb_cache *a, const kvb_cache *b)
 {
     const float *one = a->k.channel, *other = b->k.channel;

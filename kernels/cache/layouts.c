@@ -1,5 +1,5 @@
-/* Where rows lie. A layout is a choice of strides; walks differ only in whether a table stands
- * between. */
+/* Where rows are. A layout is a choice of strides. Paged layouts look up each block in a table,
+ * too. / */
 #include "cache/cache.h"
 
 const kvb_layout kvb_layouts[LAYOUTS] = {
@@ -11,8 +11,8 @@ const kvb_layout kvb_layouts[LAYOUTS] = {
 };
 
 /* A sequence, or a block of a paged cache, is a matrix of rows [heads][tokens] or [tokens][heads].
- * Scales are another one with `scale` bytes in place of a row. Where K is transposed V and scales
- * have room for whole blocks too, so that all have the same slots. */
+ * Scales are a second matrix of the same form. In transposed layouts V and scales have whole
+ * blocks, too, so that all have the same slots. */
 void kvb_layout_plan(const kvb_cache *c, kvb_plane *p)
 {
     const kvb_layout *l = &kvb_layouts[c->layout];
@@ -28,11 +28,11 @@ void kvb_layout_plan(const kvb_cache *c, kvb_plane *p)
     p->scale_token_stride = by_token ? c->kv_heads * scale : scale;
     p->scale_head_stride = by_token ? scale : tokens * scale;
     p->scale_seq_stride = c->kv_heads * tokens * scale;
-    p->bytes = round_up(count * p->seq_stride, LINE); /* so that what follows begins on a line */
+    p->bytes = round_up(count * p->seq_stride, LINE); /* the next plane begins on a line */
     p->scale_bytes = round_up(count * p->scale_seq_stride, LINE);
 }
 
-/* A plane that the layout transposes has dtypes with cells. */
+/* If the layout transposes the plane, the dtype must have cells. */
 bool kvb_layout_has(int32_t layout, int32_t dtype, int32_t plane)
 {
     const kvb_layout *l = &kvb_layouts[layout];

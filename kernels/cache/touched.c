@@ -1,11 +1,10 @@
-/* What a pass touches of a cache: bytes and lines, each counted once and here. Buffers count as if
- * each began on a line. */
+/* Counts the bytes and lines that a pass touches in a cache, each once. Every buffer counts as if
+ * it began on a line. */
 #include <stdlib.h>
 #include <string.h>
 
 #include "cache/touched.h"
 
-/* Tokens of all sequences together. */
 double kvb_tokens(const kvb_touched *t)
 {
     double tokens = 0.0;
@@ -24,8 +23,6 @@ static bool packed(const kvb_plane *p) { return kvb_formats[p->dtype].elements >
 
 /* ---- lines ----------------------------------------------------------------------------------- */
 
-/* Lines of bytes from .. to that no earlier call has counted. Calls go upwards; `next` starts as 0.
- */
 double kvb_lines_on(int64_t from, int64_t to, int64_t *next)
 {
     int64_t first = at_least(*next, from / LINE), end = (to + LINE - 1) / LINE;
@@ -35,8 +32,7 @@ double kvb_lines_on(int64_t from, int64_t to, int64_t *next)
     return (double)(end - first);
 }
 
-/* Mark the lines of a plane that one sequence and KV head touches: of rows, or of scales, of so
- * many bytes. */
+/* Mark the lines of a plane that one sequence and KV head touches, in rows or in scales. */
 static void mark(const kvb_touched *t, const kvb_plane *p, int64_t seq, int64_t head,
                  bool of_scales, int64_t bytes, uint8_t *marks)
 {
@@ -53,8 +49,8 @@ static void mark(const kvb_touched *t, const kvb_plane *p, int64_t seq, int64_t 
     }
 }
 
-/* Mark what a store of a token writes of a block of packed rows that is transposed: scales, and the
- * cells of its codes. */
+/* Mark what a store of one token writes in a transposed block of packed rows: scales, and the cells
+ * of its codes. */
 static void mark_token(const kvb_plane *p, int64_t block, int64_t lane, uint8_t *marks)
 {
     const int64_t packs = p->row_bytes / kvb_formats[p->dtype].bytes;
@@ -64,7 +60,7 @@ static void mark_token(const kvb_plane *p, int64_t block, int64_t lane, uint8_t 
         marks[(block + kvb_place_of(p->dtype, p->cell, p->dim, lane, j)) / LINE] = 1;
 }
 
-/* The lines of such blocks that one sequence and KV head touches: whole ones are read. */
+/* Mark the lines of such blocks that one sequence and KV head touches. Reads take whole blocks. */
 static void mark_blocks(const kvb_touched *t, const kvb_plane *p, int64_t seq, int64_t head,
                         uint8_t *marks)
 {
@@ -80,8 +76,8 @@ static void mark_blocks(const kvb_touched *t, const kvb_plane *p, int64_t seq, i
     }
 }
 
-/* Lines of one plane of scales or of packed rows. Neighbours share them, whichever head, block or
- * sequence they are of, and blocks lie in any order: so each is marked. */
+/* Count the lines of a plane's scales or packed rows. Neighbours of any head, block or sequence
+ * share lines, and blocks are in any order: so each line is marked. */
 static int32_t shared_lines(const kvb_touched *t, const kvb_plane *p, bool of_scales, double *lines)
 {
     const kvb_cache *c = t->cache;
@@ -105,13 +101,13 @@ static int32_t shared_lines(const kvb_touched *t, const kvb_plane *p, bool of_sc
 
 /* ---- blocks of a plane that is transposed ---------------------------------------------------- */
 
-/* Whether a gap begins and ends in the same block, of so many tokens. */
+/* Whether a gap begins and ends in the same block of `tokens` tokens. */
 static bool joint(const kvb_reach *reach, int64_t tokens)
 {
     return reach->kept && (reach->kept - 1) / tokens == reach->first / tokens;
 }
 
-/* All of a pass, or quads of them: of so many tokens each. */
+/* Count the blocks, or quads, of `tokens` tokens each that a pass touches. */
 static double blocks(const kvb_touched *t, int64_t tokens)
 {
     int64_t count = 0;
@@ -124,8 +120,8 @@ static double blocks(const kvb_touched *t, int64_t tokens)
     return (double)count;
 }
 
-/* Blocks that are transposed are read but for cells of padding, which are behind all others; and
- * stored whole, or the quads of the tokens. */
+/* Count the lines of a plane. Reads of a transposed block leave out the cells of padding at its
+ * end. Stores write whole blocks, or the quads of the tokens. */
 static int32_t plane_lines(const kvb_touched *t, const kvb_plane *p, double rows, double *lines)
 {
     double of_scales = 0.0;
@@ -154,7 +150,7 @@ int32_t kvb_lines_of(const kvb_touched *t, double rows, double *lines)
 
 /* ---- the page table -------------------------------------------------------------------------- */
 
-/* Entries of slots first .. end of one sequence, and their lines. */
+/* Count the table entries of slots first .. end of one sequence, and their lines. */
 static double entries(const kvb_cache *c, int64_t seq, int64_t first, int64_t end, int64_t *next,
                       double *lines)
 {
@@ -166,7 +162,6 @@ static double entries(const kvb_cache *c, int64_t seq, int64_t first, int64_t en
     return (double)(to - from);
 }
 
-/* Bytes of the entries that a decode needs, and the lines they lie in. */
 double kvb_table_bytes(const kvb_touched *t, double *lines)
 {
     const kvb_cache *c = t->cache;
@@ -177,7 +172,7 @@ double kvb_table_bytes(const kvb_touched *t, double *lines)
         const kvb_reach reach = t->tokens_of(t, b);
         const int64_t slot = c->ring ? reach.first % c->capacity : reach.first,
                       last = slot + reach.end - reach.first,
-                      wrapped = at_least(0, last - c->capacity); /* at the front of a ring */
+                      wrapped = at_least(0, last - c->capacity); /* slots after the wrap */
         /* a ring that keeps its first tokens has not wrapped */
         const kvb_reach slots = {at_least(reach.kept, wrapped), slot, last};
         count += entries(c, b, 0, slots.kept, &next, lines) - joint(&slots, c->block_tokens);

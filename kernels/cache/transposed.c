@@ -1,25 +1,25 @@
 /* Planes in blocks of LANES tokens, each as long as its rows would be.
  *
- * K is a matrix [cells of a row][tokens]: a vector that is loaded holds one cell of as many tokens.
- * V of block16 lies in quads, [16 codes of a row][4 tokens]: one holds 16 codes of four tokens. So
- * 16 codes of a block are four lines of either plane, a square:
+ * K is a matrix [cells of a row][tokens]: a loaded vector has one cell of each token. V of block16
+ * is in quads, [16 codes of a row][4 tokens]: a loaded vector has 16 codes of four tokens. So 16
+ * codes of a block are four lines in both planes, a square:
  *
  *   K, line c    | t0: 4 codes | t1: 4 codes | ... | t15 |      codes 4 c to 4 c + 3 of each token
  *   V, line t/4  | code 0: 4 tokens | code 1: ... | 15 |        tokens t to t + 3 of each code
  *
- * Packed rows are cut: in front of a block lie the scales, those of 16 tokens of a pack side by
- * side; then the codes of all packs as if they were one row. */
+ * A block of packed rows begins with the scales: those of one pack for 16 tokens, then of the next
+ * pack. The codes of all packs follow as one row. */
 #include <string.h>
 
 #include "cache/cache.h"
 #include "base/stream.h"
 
-/* blockt: four bytes, as instructions for dot products of pairs and quads want them; halves of f16
- * alone, as conversions do. */
+/* Cells of blockt: four bytes, as the dot-product instructions take them; f16: two bytes, as
+ * conversions take them. */
 static const int32_t cells[DTYPES] = {
     [DTYPE_F32] = 4, [DTYPE_F16] = 2, [DTYPE_BF16] = 4, [DTYPE_I8] = 4};
 
-/* Of block16: codes that are bytes, or packed. */
+/* Cells of block16. */
 enum { CELL = 4, QUAD = 1 };
 static int32_t cell_of_codes(int32_t dtype, int32_t plane)
 {
@@ -44,11 +44,11 @@ int64_t kvb_lane(const kvb_cache *c, int64_t token)
     return (c->ring ? token % c->capacity : token) % LANES;
 }
 
-/* ---- where a block has what ------------------------------------------------------------------ */
+/* ---- offsets in a block ---------------------------------------------------------------------- */
 
 enum { SIDE = 16, SQUARE = SIDE * LANES, TOGETHER = 4 /* tokens of a quad */ };
 
-/* Bytes of scales in front of a block. */
+/* Return the bytes of scales at the start of a block. */
 static int64_t front_of(int32_t dtype, int64_t dim)
 {
     const kvb_format *f = &kvb_formats[dtype];
@@ -75,7 +75,7 @@ int64_t kvb_block_bytes(const kvb_plane *p)
 int64_t kvb_blocks_of(const kvb_cache *c, int64_t first, int64_t end, int64_t tokens)
 {
     int64_t slot = c->ring ? first % c->capacity : first, last = slot + end - first;
-    /* of a ring that wraps */
+    /* blocks after the wrap of a ring */
     int64_t front = (at_least(0, last - c->capacity) + tokens - 1) / tokens;
     int64_t rest =
         (at_most(last, c->capacity) + tokens - 1) / tokens - at_least(slot / tokens, front);
@@ -84,7 +84,7 @@ int64_t kvb_blocks_of(const kvb_cache *c, int64_t first, int64_t end, int64_t to
 
 /* ---- rows into a block ----------------------------------------------------------------------- */
 
-/* Cells of `count` rows, `row` bytes apart, each to its row's lane: those from to[0] on. */
+/* Store the cells of `count` rows, `row` bytes apart. Row i goes to lane i, counted from `to`. */
 static inline void scatter_cells(const uint8_t *rows, int64_t row, int64_t bytes, size_t cell,
                                  int64_t count, uint8_t *to)
 {
@@ -93,7 +93,7 @@ static inline void scatter_cells(const uint8_t *rows, int64_t row, int64_t bytes
             memcpy(to + b * LANES + t * (int64_t)cell, rows + t * row + b, cell);
 }
 
-/* The same of quads: the rows' lanes are those from `lane` on of the square at `to`. */
+/* The same for quads: row i goes to lane `lane` + i of the square at `to`. */
 static inline void scatter_quads(const uint8_t *rows, int64_t row, int64_t bytes, int64_t count,
                                  int64_t lane, uint8_t *to)
 {
@@ -104,7 +104,7 @@ static inline void scatter_quads(const uint8_t *rows, int64_t row, int64_t bytes
     }
 }
 
-/* `bytes` of each row to where the block has the codes, from a square's start on. */
+/* Store `bytes` of each row among the codes of a block, from the start of a square on. */
 static void scatter(const uint8_t *rows, int64_t row, int64_t bytes, int32_t cell, int64_t count,
                     int64_t lane, uint8_t *to)
 {
@@ -118,7 +118,7 @@ static void scatter(const uint8_t *rows, int64_t row, int64_t bytes, int32_t cel
                    : scatter_cells(rows, row, bytes, 2, count, to + lane * 2);
 }
 
-/* A whole block, by squares of 4 x 4 in vectors that every CPU has. */
+/* A whole block is transposed in squares of 4 x 4 words, in vectors that every CPU has. */
 typedef uint32_t quad __attribute__((vector_size(16)));
 typedef uint16_t octet __attribute__((vector_size(16)));
 typedef uint8_t codes __attribute__((vector_size(16)));
@@ -136,7 +136,7 @@ static inline quad quad_at(const uint8_t *at)
     return a;
 }
 
-/* Four rows of words as four columns, `line` bytes apart. */
+/* Store four rows of words as four columns, `line` bytes apart. */
 static inline void turn_square(quad a, quad b, quad c, quad d, uint8_t *to, int64_t line)
 {
     const quad ab = MIX(a, b, 0, 4, 1, 5), cd = MIX(c, d, 0, 4, 1, 5);
@@ -147,7 +147,7 @@ static inline void turn_square(quad a, quad b, quad c, quad d, uint8_t *to, int6
         memcpy(to + i * line, &columns[i], sizeof columns[i]);
 }
 
-/* Of SIDE bytes of LANES rows a square. */
+/* Make a square of SIDE bytes of LANES rows. */
 static inline void turn_words(const uint8_t *rows, int64_t row, uint8_t *to)
 {
     for (int64_t t = 0; t < LANES; t += 4) {
@@ -157,7 +157,8 @@ static inline void turn_words(const uint8_t *rows, int64_t row, uint8_t *to)
     }
 }
 
-/* Bytes, or halves, of two vectors in turn: those of the first half of each, or of the last. */
+/* Interleave the bytes, or 16-bit words, of the first halves of two vectors, or of their last
+ * halves (high). */
 static inline codes zip_codes(codes a, codes b, bool high)
 {
     return high ? MIX(a, b, 8, 24, 9, 25, 10, 26, 11, 27, 12, 28, 13, 29, 14, 30, 15, 31)
@@ -183,7 +184,7 @@ static inline void turn_quads(const uint8_t *rows, int64_t row, uint8_t *to)
     }
 }
 
-/* Halves of two rows, side by side: of their first four cells, or the last. */
+/* Interleave the 16-bit cells of two rows: their first four cells, or the next four (high). */
 static inline quad zip(const uint8_t *at, int64_t row, bool high)
 {
     return zip_halves((octet)quad_at(at), (octet)quad_at(at + row), high);
@@ -200,7 +201,7 @@ static inline void turn_halves(const uint8_t *rows, int64_t row, uint8_t *to)
         }
 }
 
-/* `bytes` of LANES rows: SIDE of them at a time, in squares one behind another. */
+/* Transpose `bytes` of LANES rows, SIDE bytes at a time, to squares that follow each other. */
 static void turn(const uint8_t *rows, int64_t row, int64_t bytes, int32_t cell, bool nt,
                  uint8_t *to)
 {
@@ -218,14 +219,14 @@ static void turn(const uint8_t *rows, int64_t row, int64_t bytes, int32_t cell, 
     }
 }
 
-/* Scales of a pack. */
+/* Store the scales of one pack. */
 static void lay_scales(const uint8_t *rows, int64_t row, int64_t count, uint8_t *to)
 {
     for (int64_t t = 0; t < count; t++)
         memcpy(to + t * (int64_t)sizeof(uint16_t), rows + t * row, sizeof(uint16_t));
 }
 
-/* Scales and codes of packed rows. */
+/* Store the scales and codes of packed rows. */
 static void lay_packs(const kvb_plane *p, const uint8_t *rows, int64_t count, int64_t lane, bool nt,
                       uint8_t *block)
 {
@@ -241,8 +242,8 @@ static void lay_packs(const kvb_plane *p, const uint8_t *rows, int64_t count, in
     }
 }
 
-/* Only whole blocks are whole lines, and can be streamed; of packed rows their codes alone, where
- * those begin on a line. */
+/* Only whole blocks can be streamed, because they are whole lines. Of packed rows only the codes
+ * can, if they begin on a line. */
 void kvb_lay_rows(const kvb_plane *p, const uint8_t *rows, int64_t count, int64_t lane, bool nt,
                   uint8_t *to)
 {

@@ -6,7 +6,7 @@
 
 /* ---- scratch --------------------------------------------------------------------------------- */
 
-/* Take `bytes` from *at, on a line of its own; with a null base this only counts. */
+/* Take `bytes` from *at, on a line of its own. With a null base this only counts. */
 static void *take(uintptr_t *at, int64_t bytes)
 {
     void *here = (void *)*at;
@@ -14,22 +14,22 @@ static void *take(uintptr_t *at, int64_t bytes)
     return here;
 }
 
-/* Room for those of a part where a sequence has all queries. */
+/* Return the slots of a part in a sequence that has all queries. */
 static int64_t slots_of_part(const kvb_decode_task *task, int64_t part)
 {
     return 1 << kvb_class(kvb_part_rows(task, task->q_rows, part));
 }
 
-/* What rows of a plane are made takes. */
+/* Return the bytes of scratch for rows of a plane that are converted or turned. */
 static int64_t made_bytes(const kvb_decode_task *task, int32_t plane)
 {
     const bool of_k = plane == KVB_K;
-    if (task->made[plane] == MADE_TURNED) /* as words */
+    if (task->made[plane] == MADE_TURNED) /* 16-bit words */
         return of_k ? TURNED * 2 * round_up(task->k_pad, LINE) : TURNED_RUN * LINE;
     return task->made[plane] ? kvb_floats(WIDE * (of_k ? task->k_pad : task->v_pad)) : 0;
 }
 
-/* Lay a thread's state over its scratch, behind the ticks. Returns the bytes it takes. */
+/* Place a thread's state in its scratch, after the ticks. Returns the bytes that it takes. */
 static int64_t carve(const kvb_decode_task *task, void *scratch, kvb_state **state)
 {
     uintptr_t at = (uintptr_t)scratch;
@@ -92,7 +92,7 @@ static void work(kvb_task *base, int32_t thread, void *scratch)
                                             double *) = {[VARIANT_FLASH] = kvb_flash,
                                                          [VARIANT_TWOPASS] = kvb_twopass,
                                                          [VARIANT_PERHEAD] = kvb_perhead,
-                                                         /* these are flash over other halves */
+                                                         /* these are flash with other halves */
                                                          [VARIANT_ROUND16] = kvb_flash,
                                                          [VARIANT_DOT] = kvb_flash};
     kvb_decode_task *task = (kvb_decode_task *)base;
@@ -115,7 +115,7 @@ static void work(kvb_task *base, int32_t thread, void *scratch)
 
 /* ---- the task -------------------------------------------------------------------------------- */
 
-/* twopass: rooms for the scores of a unit with the most blocks. */
+/* twopass: return the buffers for the scores of the unit with the most blocks. */
 static int64_t most_rooms(const kvb_decode_task *task)
 {
     const int64_t side = TILE / task->step;
@@ -134,7 +134,8 @@ static int64_t most_rooms(const kvb_decode_task *task)
     return most;
 }
 
-/* Where a ring of another capacity ends, a unit may have more blocks than there are scores for. */
+/* Check the task before a run. A ring of another capacity wraps elsewhere: then a unit may have
+ * more blocks than there are scores for. */
 static int32_t ready(const kvb_task *base, int64_t grown)
 {
     const kvb_decode_task *task = (const kvb_decode_task *)base;
@@ -144,7 +145,8 @@ static int32_t ready(const kvb_task *base, int64_t grown)
         return code;
     return most_rooms(task) <= task->rooms
                ? KVB_OK
-               : kvb_fail(KVB_BAD_ARGUMENT, "capacity of the cache changed its tiles");
+               : kvb_fail(KVB_BAD_ARGUMENT,
+                          "capacity changed, and the task has too few tiles for it");
 }
 
 static void dispose(kvb_task *base)

@@ -1,4 +1,5 @@
-/* flash: one pass. Per tile: scores of the whole group, softmax in place, weighted sum of V. */
+/* flash: one pass. For each tile: scores of the whole group, softmax in place, weighted sum of V.
+ */
 #include "decode/decode.h"
 
 static void softmax(const kvb_tier *tier, const kvb_tile *tile, const kvb_group *group,
@@ -10,8 +11,8 @@ static void softmax(const kvb_tier *tier, const kvb_tile *tile, const kvb_group 
     }
 }
 
-/* The stages of one tile for one group. Adds the clock ticks of each stage where they are asked
- * for. */
+/* Run the stages of one tile for one group. Adds the clock ticks of each stage if `ticks` is given.
+ */
 static void fold(const kvb_decode_task *task, const kvb_tile *tile, const kvb_group *group,
                  float *scores, double *ticks)
 {
@@ -28,10 +29,10 @@ static void fold(const kvb_decode_task *task, const kvb_tile *tile, const kvb_gr
         kvb_lap(&ticks[2], &from);
 }
 
-/* ---- rows made floats: for more query rows than a call folds, or where no half reads blocks -- */
+/* ---- rows as float32: for more query rows than a call takes, or if no half reads blocks ------ */
 
-/* Rows first .. end as float32 in scratch, `pad` floats apart, as a tile, while as many of the
- * schedule's are asked for. */
+/* Convert rows first .. end to float32 in scratch, `pad` floats apart, and make a tile of them. As
+ * many rows of the schedule are prefetched meanwhile. */
 static void widen(const kvb_decode_task *task, kvb_state *state, const kvb_plane *plane,
                   const kvb_side *side, int32_t first, int32_t end)
 {
@@ -59,7 +60,8 @@ static void widen(const kvb_decode_task *task, kvb_state *state, const kvb_plane
     }
 }
 
-/* Scores of all parts, of WIDE tokens at a time: rows have K's scales then. */
+/* Compute the scores of all parts, for WIDE tokens at a time. The float32 rows include K's scales.
+ */
 static void score_wide(const kvb_decode_task *task, kvb_state *state, const kvb_group *groups)
 {
     const kvb_decode *a = &task->args;
@@ -73,7 +75,7 @@ static void score_wide(const kvb_decode_task *task, kvb_state *state, const kvb_
     tile->k.scale = NULL;
 }
 
-/* And their weighted sums, which are rescaled once. */
+/* Compute the weighted sums of all parts. They are rescaled once. */
 static void add_up_wide(const kvb_decode_task *task, kvb_state *state, const kvb_group *groups)
 {
     const kvb_decode *a = &task->args;
@@ -89,11 +91,11 @@ static void add_up_wide(const kvb_decode_task *task, kvb_state *state, const kvb
     }
 }
 
-/* ---- rows turned: for more query rows than a call folds -------------------------------------- */
+/* ---- rows turned: for more query rows than a call takes -------------------------------------- */
 
-/* Part p of the parts of what the schedule asks for while lines of a piece's rows are taken, from
- * byte `at` of each on: a list, so that a stage asks for one at a time. With nothing to ask for it
- * is a line of the scratch. */
+/* Return the list of lines that part p prefetches while a piece is multiplied. They are the part's
+ * share of what the schedule prefetches with the piece's lines, from byte `at` of each row on. If
+ * there is nothing to prefetch, the list is a line of the scratch. */
 static kvb_lines ask(kvb_state *state, const kvb_side *side, int64_t p, kvb_turned piece,
                      int64_t bytes)
 {
@@ -106,14 +108,14 @@ static kvb_lines ask(kvb_state *state, const kvb_side *side, int64_t p, kvb_turn
     return (kvb_lines){state->asked, state->asked + at_least(0, to - state->asked - 1)};
 }
 
-/* What a stage of few steps has left. */
+/* Prefetch the lines that a stage with few steps has left. */
 static void ask_rest(const kvb_lines *asked)
 {
     for (const uint8_t *const *line = asked->next; line < asked->last; line++)
         kvb_fetch(line[1], true);
 }
 
-/* Scores of all parts, of a few tokens at a time: they have K's scales then. */
+/* Compute the scores of all parts, for TURNED tokens at a time. The scores include K's scales. */
 static void score_turned(const kvb_decode_task *task, kvb_state *state, const kvb_group *groups)
 {
     const kvb_plane *k = &task->args.cache->k;
@@ -132,7 +134,7 @@ static void score_turned(const kvb_decode_task *task, kvb_state *state, const kv
     state->tile.k.scale = NULL;
 }
 
-/* Weighted sums of all parts, of a line of each row at a time. */
+/* Compute the weighted sums of all parts, one line of each row at a time. */
 static void add_up_turned(const kvb_decode_task *task, kvb_state *state, const kvb_group *groups)
 {
     const kvb_plane *v = &task->args.cache->v;
@@ -155,9 +157,9 @@ static void add_up_turned(const kvb_decode_task *task, kvb_state *state, const k
         }
 }
 
-/* ---- what is made once for all parts --------------------------------------------------------- */
+/* ---- rows made once for all parts ------------------------------------------------------------ */
 
-/* A plane that is made nothing is read by each part, of which the first asks. */
+/* Compute the scores part by part: each part reads the rows of K, and the first one prefetches. */
 static void score_each(const kvb_decode_task *task, kvb_state *state, const kvb_group *groups)
 {
     for (int64_t p = 0; p < state->parts; p++) {
@@ -175,7 +177,7 @@ static void add_up_each(const kvb_decode_task *task, kvb_state *state, const kvb
     }
 }
 
-/* Softmax, but for scales of V that rows are to have when they are made floats. */
+/* Softmax of all parts. Scales of V are left out if rows get them when converted to float32. */
 static void softmax_parts(const kvb_decode_task *task, kvb_state *state, const kvb_group *groups)
 {
     const kvb_tier *tier = kvb_tier_of(task->args.isa);
@@ -190,7 +192,7 @@ static void softmax_parts(const kvb_decode_task *task, kvb_state *state, const k
     tile->v.scale = scale;
 }
 
-/* K is made once for all parts; then V in the same scratch. */
+/* Do a tile for all parts: K is converted or turned once for all, then V in the same scratch. */
 static void fold_made(const kvb_decode_task *task, kvb_state *state, const kvb_group *groups,
                       double *ticks)
 {
@@ -228,7 +230,7 @@ static void fold_block(const kvb_decode_task *task, kvb_state *state, const kvb_
         }
         for (int64_t p = 0; p < state->parts; p++) {
             fold(task, &state->tile, &groups[p], state->scores, ticks);
-            kvb_tile_plain(&state->tile); /* the first part has asked */
+            kvb_tile_plain(&state->tile); /* the first part has prefetched */
         }
     }
 }

@@ -1,17 +1,17 @@
-/* A plug-in's kernel: our units and our merge around its arithmetic, and a watch on what it may
- * touch. */
+/* Runs a plug-in's kernel: this library cuts the units and merges the states, and checks that the
+ * kernel writes only what it may. */
 #include <math.h>
 #include <string.h>
 
 #include "decode/decode.h"
 
-enum { FRAME = 4 }; /* lines before max, sum and acc, and behind acc, that nobody may write */
+enum { FRAME = 4 }; /* lines before max, sum and acc, and after acc, that nobody may write */
 
-/* Where max, sum and acc of a thread begin in its scratch, and their floats: the rest of it is
- * frame. */
+/* Where max, sum and acc begin in a thread's scratch, and how many floats they have. All other
+ * bytes of the scratch are the frame. */
 typedef struct frame {
     uint8_t *base;
-    /* bytes; the last is where the frame behind acc would make room for another array */
+    /* bytes; the last entry is the end of the frame after acc */
     int64_t begin[4];
     int64_t floats[3];
 } frame;
@@ -28,7 +28,7 @@ static frame frame_of(const kvb_decode_task *task, uint8_t *scratch)
 
 int64_t kvb_foreign_scratch(const kvb_decode_task *task) { return frame_of(task, NULL).begin[3]; }
 
-/* Fill the frame, or count the bytes of it that have changed since. */
+/* Fill the frame, or count its bytes that have changed since. */
 static int64_t frame_bytes(const frame *f, bool fill)
 {
     enum { BYTE = 0xa5 };
@@ -44,7 +44,7 @@ static int64_t frame_bytes(const frame *f, bool fill)
     return changed;
 }
 
-/* How this thread rounds and treats small numbers; and the way back to that. */
+/* Read and set how this thread rounds and treats subnormal numbers. */
 #if defined(__x86_64__)
 static uint64_t float_mode(void)
 {
@@ -70,7 +70,7 @@ static void complain(kvb_decode_task *task, const char *what)
     __atomic_store_n(&task->task.fault, what, __ATOMIC_RELAXED);
 }
 
-/* It gets a copy of the work, and leaves the thread as it was. */
+/* Call the kernel with a copy of the work, and restore the thread's rounding after it. */
 static void call(kvb_decode_task *task, kvb_work work)
 {
     uint64_t mode = float_mode();
@@ -81,7 +81,7 @@ static void call(kvb_decode_task *task, kvb_work work)
     }
 }
 
-/* A unit without tokens has no weight. */
+/* Write the state of a unit without tokens: no weight. */
 static void leave_empty(const kvb_work *work)
 {
     int64_t states = work->q_len * work->heads * work->group;
@@ -91,8 +91,8 @@ static void leave_empty(const kvb_work *work)
     memset(work->acc, 0, (size_t)(states * work->cache->v.dim) * sizeof *work->acc);
 }
 
-/* The core roof: as many tokens as the unit has, in windows of the first head. The answer is the
- * last window's. */
+/* For the core roof: call the kernel for as many tokens as the unit has, in windows of the first
+ * head. The result is that of the last window. */
 static void call_wrapped(kvb_decode_task *task, const kvb_unit *unit, kvb_work work)
 {
     work.seq = work.head = work.first = 0;
@@ -105,7 +105,7 @@ static void call_wrapped(kvb_decode_task *task, const kvb_unit *unit, kvb_work w
     }
 }
 
-/* What a kernel is told of a unit. Of one query that attends to all there is nothing to tell. */
+/* Make the kvb_work of a unit. `ends` is null if there is one query that attends to all tokens. */
 static kvb_work work_of(const kvb_decode_task *task, const kvb_unit *unit)
 {
     const kvb_decode *a = &task->args;
@@ -129,7 +129,7 @@ static kvb_work work_of(const kvb_decode_task *task, const kvb_unit *unit)
                       .slope = a->slope ? a->slope + unit->head * kvb_group_of(a) : NULL};
 }
 
-/* States lie query by query. */
+/* Write the results of a unit's query rows. The kernel's states are ordered by query. */
 static void end_unit(const kvb_decode_task *task, const kvb_unit *unit, const kvb_work *work)
 {
     const int64_t group = work->group, dim = work->cache->v.dim;

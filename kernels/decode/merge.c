@@ -1,12 +1,12 @@
-/* What a unit leaves behind: outputs, or a partial state, from which those of a row are merged. */
+/* Writes the results of units: outputs, or partial states, which are merged to outputs later. */
 #include <math.h>
 #include <string.h>
 
 #include "decode/decode.h"
 
-/* What a row's sum of weights, relative to `max`, makes of its output. Its sink is one more weight,
- * here alone: once, whatever units the row has. A row without tokens has no weight at all, or that
- * of its sink: its output is zero. */
+/* Return the factor that normalises a query row's output: 1 / sum of its weights, relative to
+ * `max`. Only here its sink is added, as one more weight. A row without tokens has no weight, or
+ * only its sink's: its output is zero. */
 static float inverse(const kvb_decode *a, int64_t vector, float max, float sum)
 {
     if (a->sink && max > -INFINITY)
@@ -39,8 +39,7 @@ void kvb_row_end(const kvb_decode_task *task, const kvb_unit *unit, int64_t head
         to[d] = acc ? acc[d] * factor : 0.0f;
 }
 
-/* One query row from the partial states of its scan's units, in token order whatever thread made
- * them. */
+/* Merge the partial states of one query row, in token order, whatever thread made them. */
 static void merge(const kvb_decode_task *task, int64_t scan, int64_t state)
 {
     const kvb_decode *a = &task->args;

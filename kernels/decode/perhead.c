@@ -1,4 +1,4 @@
-/* perhead: each query row walks K and V by itself, with an online softmax per token. What most
+/* perhead: each query row walks K and V by itself, with an online softmax for each token, as most
  * public kernels do. */
 #include "decode/decode.h"
 
@@ -8,7 +8,7 @@ void kvb_perhead(const kvb_decode_task *task, kvb_state *state, kvb_walk *walk, 
     void (*fold)(const kvb_tile *, const kvb_group *) =
         kvb_tier_of(a->isa)->perhead[a->cache->k.dtype];
     kvb_pair *pair = &state->pair;
-    (void)ticks; /* the stages of a token are too short to be timed apart */
+    (void)ticks; /* the stages of one token are too short to be timed */
     for (kvb_pair_start(pair, walk); pair->block->unit; kvb_pair_next(pair, walk)) {
         if (pair->block->first == 0)
             kvb_unit_begin(task, state, pair->block->unit);

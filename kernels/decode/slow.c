@@ -1,5 +1,5 @@
-/* A slowdown of known size, compiled in by KVB_SLOW=<share> alone: what a comparison of two builds
- * must notice. */
+/* A slowdown of known size, only in a build with KVB_SLOW=<share>. A comparison of two builds must
+ * notice it. */
 #include "decode/decode.h"
 
 #ifdef KVB_SLOW
@@ -16,8 +16,8 @@
 
 static bool chosen(int32_t one, int32_t word) { return one < 0 || one == word; }
 
-/* `share` of the rows of a thread's units, from the start of the first on, as the twin reads them
- * without prefetching. */
+/* Read a share of KVB_SLOW of the rows of a thread's units again, from the first unit on, as the
+ * twin reads them without prefetch. */
 void kvb_slow(const kvb_decode_task *task, kvb_state *state, const kvb_unit *unit,
               const kvb_unit *end)
 {

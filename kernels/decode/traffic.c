@@ -1,23 +1,22 @@
-/* What a decode and its twin move and compute. */
+/* Counts what a decode and its twin move and compute. */
 #include "cache/touched.h"
 #include "decode/decode.h"
 
 static kvb_reach attended(const kvb_touched *t, int64_t seq) { return kvb_attended(t->of, seq); }
 
-/* Lines of a buffer that is walked as a whole. */
+/* Return the lines of a buffer. */
 static double lines_in(double bytes) { return (double)(((int64_t)bytes + LINE - 1) / LINE); }
 
-/* ---- what the walk of a plan visits ---------------------------------------------------------- */
+/* ---- the rows that the walk of a plan visits ------------------------------------------------- */
 
 typedef struct visits {
-    double rows; /* of each plane; perhead's query rows each walk by themselves */
-    /* of a plane that is transposed: one that a ring ends in, or a cut, is visited from both sides
-     */
+    double rows; /* rows of each plane; perhead: counted for each query row */
+    /* transposed blocks. A block that a cut or the end of a ring divides counts twice */
     double blocks;
-    double in_place[PLANES]; /* rows whose scales are taken where they lie */
+    double in_place[PLANES]; /* rows whose scales are used in place */
 } visits;
 
-/* Adds what a walk of these units visits. */
+/* Add what a walk of these units visits. */
 static void visit(const kvb_decode *a, const kvb_unit *unit, const kvb_unit *end, visits *v)
 {
     kvb_walk walk;
@@ -32,7 +31,8 @@ static void visit(const kvb_decode *a, const kvb_unit *unit, const kvb_unit *end
     }
 }
 
-/* Whole rows, with their padding, and whole lines of blocks; and scales. */
+/* Return the bytes that the twin loads: rows with their padding, whole lines of blocks, and scales.
+ */
 static double twin_loads(const kvb_plane *p, const visits *v)
 {
     const double rows =
@@ -58,8 +58,8 @@ int32_t kvb_traffic_twin(const kvb_decode *a, const kvb_plan *plan, kvb_traffic 
 
 /* ---- how often loads ask for a row or a scale: once for all query rows that share one -------- */
 
-/* Whether the tier turns rows of a plane. With requests those of both planes, or none: K of 8-bit
- * floats turned alone took up to five times as long from memory. */
+/* Whether the tier turns rows of a plane. With prefetch, it turns both planes or none: turning only
+ * K of 8-bit floats took up to five times as long from memory. */
 static bool turns(const kvb_decode *a, const kvb_plane *p)
 {
     const bool k = kvb_qk_of(a)->turned[0] && !a->cache->k.cell,
@@ -77,16 +77,17 @@ int32_t kvb_made_of(const kvb_decode *a, const kvb_plane *p)
         return MADE_NOTHING;
     if (many && turns(a, p))
         return MADE_TURNED;
-    /* 16 bits are made floats by an instruction or two, as often as they are loaded: to keep them
-     * took 0.99 to 1.17 times as long, on AVX2 and AVX-512 */
+    /* 16-bit elements are converted to float32 by one or two instructions with each load: keeping
+     * the floats took 0.99 to 1.17 times as long, on AVX2 and AVX-512 */
     const bool several = many && kvb_payload(p->dtype, 1) != 2;
     return (p->cell ? !in_blocks : several) && kvb_widens(a->isa, kvb_way_of(a->variant, p->dtype))
                ? MADE_FLOATS
                : MADE_NOTHING;
 }
 
-/* Of so many query rows, in parts of as many as a call folds; stages take 1, 2, 4 or 8. A row that
- * is made something is loaded once. A walk of perhead serves one query row. */
+/* Return how often a row is loaded for `q_rows` query rows, of which `shared` share a load. Parts
+ * have as many query rows as a call takes; stages take 1, 2, 4 or 8. A row that is converted or
+ * turned is loaded once. A walk of perhead serves one query row. */
 static double loads(const kvb_decode *a, const kvb_plane *p, int64_t q_rows, int32_t shared)
 {
     const int64_t most = kvb_most_of(a), rest = q_rows % most,
@@ -96,17 +97,17 @@ static double loads(const kvb_decode *a, const kvb_plane *p, int64_t q_rows, int
     return (double)(q_rows / most * ((most + shared - 1) / shared) + (slots + shared - 1) / shared);
 }
 
-/* Bytes of a row, loaded in steps of so many elements: the last one may reach into the padding.
- * Packed rows have none. */
+/* Return the bytes of a row, loaded in steps of `step` elements. The last load may reach into the
+ * padding; packed rows have no padding. */
 static double loaded_row(const kvb_plane *p, int64_t step)
 {
     const bool packed = kvb_formats[p->dtype].elements > 1;
     return (double)kvb_payload(p->dtype, packed ? p->dim : round_up(p->dim, step));
 }
 
-/* And of a transposed block, to the end of its last cells with elements, or all of one of packed
- * rows or in quads; where its rows are made floats, their elements. Of V scales of packs are loaded
- * by themselves. */
+/* Return the bytes of transposed blocks that are loaded: up to the last cell with elements, or the
+ * whole block if rows are packed or in quads, or only the elements if rows are converted to
+ * float32. PV may load the scales of packs apart from the codes. */
 static double loaded_blocks(const kvb_decode *a, const kvb_plane *p, const visits *v,
                             int64_t q_rows, int32_t shared)
 {
@@ -123,9 +124,9 @@ static double loaded_blocks(const kvb_decode *a, const kvb_plane *p, const visit
                         2.0 * (double)(round_up(packs, 4) * scales) * loads(a, p, q_rows, weighed));
 }
 
-/* Collected ones are loaded with each walk, for all query rows; from their place for each by
- * softmax, once with a row that is made floats, or for each part with K's that are turned.
- * `in_place`: rows whose scales are taken so. */
+/* Return how many scales are loaded. A scale that is copied is loaded once in each walk. One that
+ * is used in place (`in_place` rows) is loaded by the softmax for each query row; once if the row
+ * is converted to float32; for each part if it is K and turned. */
 static double scale_loads(const kvb_decode *a, const kvb_plane *p, int64_t q_rows, double rows,
                           double in_place)
 {
@@ -140,7 +141,7 @@ static double scale_loads(const kvb_decode *a, const kvb_plane *p, int64_t q_row
     return walks * (rows - in_place) + each * in_place;
 }
 
-/* Of what units of one sequence visit, for its query rows. */
+/* Return the bytes that a decode loads for the units of one sequence with `q_rows` query rows. */
 static double loads_of(const kvb_decode *a, const visits *v, int64_t q_rows)
 {
     const kvb_plane *k = &a->cache->k, *p = &a->cache->v;
@@ -173,7 +174,7 @@ static double decode_loads(const kvb_decode *a, const kvb_plan *plan)
     return bytes;
 }
 
-/* All queries, and the tokens that they attend to, each query's counted by itself. */
+/* Count all queries, and the tokens that they attend to, for each query by itself. */
 static double queries_in_all(const kvb_decode *a, double *tokens)
 {
     double queries = 0.0;
@@ -201,7 +202,7 @@ int32_t kvb_traffic_decode(const kvb_decode *a, const kvb_plan *plan, kvb_traffi
     TRY(kvb_traffic_twin(a, plan, t));
     t->flops = 2.0 * tokens * (double)(a->q_heads * (c->k.dim + c->v.dim));
     t->compulsory += vectors;
-    /* nobody knows what a plug-in loads */
+    /* the loads of a plug-in are unknown */
     t->issued = a->run ? t->compulsory : decode_loads(a, plan) + t->table + vectors;
     t->line += LINE * (lines_in(q) + lines_in(out) + lines_in(channels));
     t->ai = t->compulsory > 0.0 ? t->flops / t->compulsory : 0.0;

@@ -1,5 +1,5 @@
-/* twin: what a decode point reads, and nothing else. fill: data for it, first touched by the thread
- * that reads it. */
+/* twin: read what a decode reads, and do nothing else. fill: write data for it; each page is first
+ * touched by a thread that reads it. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -49,14 +49,15 @@ static void read_rows(kvb_task *base, int32_t thread, void *scratch)
     }
 }
 
-/* 24 random bits as a number, uniform with unit variance. */
+/* Convert 24 random bits to a number, uniform with unit variance. */
 static float uniform(uint64_t bits)
 {
     return ((float)(bits & 0xffffff) * 0x1p-23f - 1.0f) * 1.7320508f;
 }
 
-/* A generator per row, two numbers a step: the data does not depend on threads, layout or dtype.
- * Each coordinate is mixed in by itself, so that no row is another one shifted. */
+/* Make a random row. Each row has its own generator, so the data does not depend on threads, layout
+ * or dtype. Seed, sequence, head and token are mixed in one by one, so that no row is a shifted
+ * copy of another. */
 static void random_row(uint64_t seed, int64_t seq, int64_t head, int64_t token, int64_t dim,
                        float *row)
 {
@@ -72,7 +73,7 @@ static void random_row(uint64_t seed, int64_t seq, int64_t head, int64_t token, 
     }
 }
 
-/* The row of a token in one plane. */
+/* Write the row of a token in one plane. */
 static void write_row(const rows_task *task, int32_t plane, int64_t seq, int64_t head,
                       int64_t token, float *values)
 {
@@ -94,8 +95,8 @@ static void write_row(const rows_task *task, int32_t plane, int64_t seq, int64_t
         kvb_lay_rows(p, beside, 1, kvb_lane(c, token), false, p->rows + row);
 }
 
-/* Of the units of a scan, each writes all of its own; perhead's query rows all read them, and share
- * them out. */
+/* Write the rows of a thread's units. In perhead the query rows of a KV head read the same rows, so
+ * each writes a share of them. */
 static void fill_rows(kvb_task *base, int32_t thread, void *scratch)
 {
     const rows_task *task = (const rows_task *)base;

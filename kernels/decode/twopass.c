@@ -1,4 +1,4 @@
-/* twopass: all scores of a unit are written down, then softmax over them, then one pass over V. */
+/* twopass: store all scores of a unit, then do the softmax over them, then one pass over V. */
 #include "decode/decode.h"
 
 static float *scores_of(const kvb_decode_task *task, kvb_state *state, int64_t block, int64_t head,
@@ -11,8 +11,8 @@ static float *scores_of(const kvb_decode_task *task, kvb_state *state, int64_t b
 
 enum pass { SCORES, SUMS };
 
-/* One walk over the unit: scores and their maximum, or the weighted sum of V. It reads one plane,
- * and prefetches that one alone. */
+/* Walk over the unit once: for scores and their maximum, or for the weighted sum of V. A walk reads
+ * and prefetches one plane. */
 static void pass_over(const kvb_decode_task *task, kvb_state *state, const kvb_unit *unit,
                       enum pass pass)
 {
@@ -35,13 +35,12 @@ static void pass_over(const kvb_decode_task *task, kvb_state *state, const kvb_u
                 } else {
                     pv->rows[kvb_class(group->q_rows)](&state->tile, group, scores);
                 }
-                kvb_tile_plain(&state->tile); /* the first part has asked */
+                kvb_tile_plain(&state->tile); /* the first part has prefetched */
             }
         }
 }
 
-/* Probabilities of the whole unit, now that every maximum is known and no rescaling is left to do.
- */
+/* Compute the weights of the whole unit. Every maximum is final, so nothing is rescaled. */
 static void softmax(const kvb_decode_task *task, kvb_state *state, const kvb_unit *unit)
 {
     const kvb_tier *tier = kvb_tier_of(task->args.isa);

@@ -1,11 +1,10 @@
-/* How a unit begins, with q, scaled, what each query row attends to, and empty states; and how it
- * ends. */
+/* Begins a unit: scaled q, the tokens that each query row attends to, empty states. Ends a unit. */
 #include <math.h>
 #include <string.h>
 
 #include "decode/decode.h"
 
-/* `dim` elements times `scale`, to parts that lie `stride` from each other. */
+/* Copy `dim` elements times `scale`, in parts of `part` elements that are `stride` floats apart. */
 static inline void put_parts(const float *restrict from, int64_t dim, float scale,
                              float *restrict to, int64_t stride, const int64_t part)
 {
@@ -17,9 +16,8 @@ static inline void put_parts(const float *restrict from, int64_t dim, float scal
         *to++ = from[d] * scale;
 }
 
-/* A query row, times `scale`, and times `channel` where that is not null, to where its group has
- * it, as q_index() says: lengths that parts often have are constants, so that the compiler writes
- * out their vectors. */
+/* Store a query row in its group, times `scale` and times `channel` (unless null), at the places of
+ * q_index(). Usual lengths of parts are constants here, so that the compiler vectorises them. */
 static void put_query(const kvb_group *g, int64_t q_row, const float *from, const float *channel,
                       float scale)
 {
@@ -37,18 +35,18 @@ static void put_query(const kvb_group *g, int64_t q_row, const float *from, cons
         put_parts(from, g->k_dim, scale, to, stride, g->part);
 }
 
-/* For so many query rows: how q lies. */
+/* Set how q of a group with `q_rows` query rows is stored. */
 static void begin_rows(const kvb_decode_task *task, int64_t q_rows, kvb_group *g)
 {
     const int64_t of_eight = kvb_tier_of(task->args.isa)->q_part;
-    /* dot makes codes of each query row by itself */
+    /* dot converts each query row by itself */
     const bool by_rows = !of_eight || task->args.variant == VARIANT_DOT;
     g->q_rows = (int32_t)q_rows;
     g->slots = 1 << kvb_class(q_rows);
     g->part = by_rows ? task->k_pad : q_rows > Q_ROWS / 2 ? of_eight : LANES;
 }
 
-/* What a query row attends to. The core roof's walk is of as many tokens, all of them. */
+/* Set the tokens that a query row attends to. In the core roof's walk it attends to all. */
 static void begin_seen(const kvb_decode *a, int64_t seq, int64_t query, kvb_group *g, int64_t r)
 {
     const kvb_seen seen =
@@ -63,7 +61,7 @@ static void begin_seen(const kvb_decode *a, int64_t seq, int64_t query, kvb_grou
     g->all_to = at_most(g->all_to, at_most(seen.end, seen.newest));
 }
 
-/* Query rows first .. first + q_rows of a KV head. */
+/* Begin a group with query rows first .. first + q_rows of a KV head. */
 static void begin_group(const kvb_decode_task *task, const kvb_unit *unit, int64_t head,
                         int64_t first, int64_t q_rows, kvb_group *g)
 {
@@ -114,7 +112,7 @@ static float total(const float *lanes)
     return sum;
 }
 
-/* Query rows first .. first + q_rows of a KV head. */
+/* End a group, whose first query row is `first` of a KV head. */
 static void end_group(const kvb_decode_task *task, const kvb_unit *unit, int64_t head,
                       int64_t first, const kvb_group *g)
 {

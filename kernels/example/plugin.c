@@ -1,11 +1,12 @@
-/* A kernel of your own: attention as a textbook has it, over float32 rows in any layout.
+/* A plug-in with a decode kernel of your own: textbook attention over float32 rows, in the layouts
+ * head, position and paged.
  *
  *     kvbench verify --example > my.c
  *     cc -O3 -march=native -shared -fPIC -I "$(kvbench verify --include)" -o my.so my.c -lm
  *     kvbench verify --plugin my.so
  *     kvbench sweep --plugin my.so --axis dtype=f32
  *
- * abi.h says at kvb_work what a kernel is called for, and at kvb_cache where rows lie.
+ * In abi.h, kvb_work says what a kernel must do, and kvb_cache where rows are.
  */
 #include <math.h>
 #include <stdbool.h>
@@ -27,7 +28,7 @@ static const float *row(const kvb_cache *c, const kvb_plane *p, int64_t seq, int
                         int64_t token)
 {
     int64_t slot = c->ring ? token % c->capacity : token, place = seq;
-    if (c->table_stride) { /* paged: the table knows the block */
+    if (c->table_stride) { /* paged: look up the block */
         place = c->table[seq * c->table_stride + slot / c->block_tokens];
         slot %= c->block_tokens;
     }
@@ -37,16 +38,17 @@ static const float *row(const kvb_cache *c, const kvb_plane *p, int64_t seq, int
 
 static bool attends(const kvb_work *w, int64_t query, int64_t token)
 {
-    int64_t newest = token - w->cache->lengths[w->seq] + w->q_len; /* less than 0: an older one */
+    /* which of the q_len newest tokens it is; below 0: an older token */
+    int64_t newest = token - w->cache->lengths[w->seq] + w->q_len;
     bool seen = w->mask != KVB_MASK_TREE || newest < 0 || w->tree[query] >> newest & 1;
     return seen && (!w->ends || token < w->ends[query]);
 }
 
-/* An online softmax: where a score tops the maximum so far, what was summed so far shrinks. */
+/* Online softmax: if a score exceeds the maximum so far, the sums so far are scaled down. */
 static void textbook(const kvb_work *w)
 {
     const kvb_cache *c = w->cache;
-    int64_t heads = w->heads * w->group; /* of each query */
+    int64_t heads = w->heads * w->group; /* query heads of each query */
     for (int64_t i = 0; i < w->q_len * heads; i++) {
         int64_t query = i / heads, head = w->head + i % heads / w->group;
         const float *q = w->q + query * w->q_stride + i % heads * c->head_dim;
@@ -60,7 +62,7 @@ static void textbook(const kvb_work *w)
             for (int64_t d = 0; d < c->head_dim; d++)
                 score += q[d] * k[d];
             score *= w->scale;
-            /* both may be -INFINITY */
+            /* score and max may both be -INFINITY */
             float top = fmaxf(max, score), shrink = max == top ? 1.0f : expf(max - top);
             float p = expf(score - (top == -INFINITY ? 0.0f : top));
             for (int64_t d = 0; d < c->head_dim; d++)

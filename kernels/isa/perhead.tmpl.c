@@ -1,8 +1,8 @@
-/* One query row, token by token: dot product, online softmax, accumulators in memory. The honest
- * baseline. */
+/* perhead: one query row, token by token: dot product, online softmax, accumulators in memory. The
+ * baseline that other variants are compared with. */
 
-/* Of four vectors at a time, whether a line begins with that of element at + i, and which line it
- * is. Rows to convert are much work, and ask for every line. */
+/* Whether a line begins with the vector of element at + i, in steps of four vectors. Rows that must
+ * be converted are much work, so every line is prefetched. */
 #define BEGINS(at, i) ((i) % SPAN == 0 && (SPAN <= 4 * VL || (at) % SPAN == 0))
 #define NTH(i) (ELEMENT < 4 ? 0 : (i) / SPAN)
 
@@ -77,7 +77,7 @@ INLINE void CAT(perhead_tile_, DTYPE)(const kvb_tile *tile, const kvb_group *gro
     group->sum[0] = sum;
 }
 
-/* K and V are of one dtype: their order is one. */
+/* Fold a tile for one query row. K and V have one dtype, so they have one order. */
 static void CAT(perhead_, DTYPE)(const kvb_tile *tile, const kvb_group *group)
 {
     const int32_t order = tile->k.schedule->order;

@@ -1,20 +1,19 @@
-/* What a stage asks for while it goes, as its plane's schedule says: with each line that it
- * consumes. */
+/* What a stage prefetches with each line that it reads, as its plane's schedule says. */
 
-/* A cursor over rows to prefetch: one line at a time, `streams` rows side by side, in the order
- * that the walk gives them and whatever order they are consumed in. Hardware that follows streams
- * keeps up with such a sequence; it loses one that hops over all the rows that a stage consumes at
- * once. */
+/* A cursor over rows to prefetch, one line at a time. It takes a line of each of `streams` rows in
+ * turn, in the order of the walk's list, whatever the order in which a stage reads. Hardware
+ * prefetchers follow such a sequence; they do not follow one that jumps between all the rows that a
+ * stage reads at a time. */
 typedef struct prefetch {
-    const uint8_t *from;       /* where the next line would be of a row that lies at 0, */
-    const int64_t *next, *end; /* and of those side by side, the rows whose turn is still to come */
-    int64_t streams, left;     /* lines left of each */
-    /* of a row; from one to the next: less than a line where rows begin anywhere */
+    const uint8_t *from;       /* address of the next line, without the row's offset in the list */
+    const int64_t *next, *end; /* offsets of the rows that are still to come in this turn */
+    int64_t streams, left;     /* `left`: lines left of each row */
+    /* lines of an entry; bytes from one to the next, below LINE if rows do not begin on lines */
     int64_t lines, step;
-    int64_t distance; /* the schedule's */
+    int64_t distance; /* from the schedule */
 } prefetch;
 
-/* `lines`: of one row. Of a plain tile the cursor is never used. */
+/* Begin a cursor. `lines`: those of one row. In a plain tile the cursor is never used. */
 INLINE prefetch prefetch_by(const kvb_side *side, int64_t lines, int64_t step)
 {
     const kvb_asked *asked = &side->asked;
@@ -33,17 +32,17 @@ INLINE prefetch prefetch_by(const kvb_side *side, int64_t lines, int64_t step)
     };
 }
 
-/* The first `bytes` of rows that begin a line. */
+/* Begin a cursor over the first `bytes` of rows that begin on a line. */
 INLINE prefetch prefetch_from(const kvb_side *side, int64_t bytes)
 {
     return prefetch_by(side, (bytes + LINE - 1) / LINE, LINE);
 }
 
-/* All lines of blocks. */
+/* Begin a cursor over all lines of transposed blocks. */
 INLINE prefetch prefetch_block(const kvb_side *side)
 {
     prefetch cursor = prefetch_by(side, (side->block + LINE - 1) / LINE, LINE);
-    cursor.left = cursor.lines /= LANES; /* entries are of whole blocks */
+    cursor.left = cursor.lines /= LANES; /* an entry is LANES rows: whole blocks */
     return cursor;
 }
 
@@ -61,7 +60,7 @@ INLINE void prefetch_line(prefetch *a, const int order)
     kvb_fetch(line, order != ORDER_LISTED);
     if (++a->next != a->end)
         return;
-    /* or one is left out now and then, which only L1 makes good */
+    /* steps above LINE skip a line now and then; into L2 it must be prefetched, too */
     if (a->step > LINE && order != ORDER_LISTED && a->left == 1)
         kvb_fetch(line + LINE, true);
     a->from += a->step;
@@ -74,8 +73,8 @@ INLINE void prefetch_line(prefetch *a, const int order)
     a->end += a->streams;
 }
 
-/* While this line is consumed, or as much of a packed row: the nth of several that lie side by
- * side. */
+/* Prefetch while a line (or the same bytes of a packed row) is read: the nth of several lines that
+ * are side by side. */
 INLINE void prefetch_with(prefetch *a, const uint8_t *line, const int nth, const int order)
 {
     if (order == ORDER_ROWS) {
@@ -85,8 +84,8 @@ INLINE void prefetch_with(prefetch *a, const uint8_t *line, const int nth, const
         prefetch_line(a, order);
 }
 
-/* Before rows from t on are consumed: what is touched meanwhile lies a run further, and goes on
- * where the schedule says. */
+/* Call before rows from t on are read in runs: the lines to touch are those of the next run, or
+ * after the tile's last row those from side->then on. */
 INLINE void prefetch_of(prefetch *a, const kvb_tile *tile, const kvb_side *side, int64_t t,
                         const int order)
 {
@@ -97,7 +96,7 @@ INLINE void prefetch_of(prefetch *a, const kvb_tile *tile, const kvb_side *side,
                                : side->then + (at - tile->count) * side->bytes;
 }
 
-/* Row t of a plane's, in its order. */
+/* Return row t of a side: computed if rows are in address order, else from the list. */
 INLINE const uint8_t *row_of(const kvb_side *side, int64_t t, const int order)
 {
     return order >= ORDER_ROWS ? side->rows.from + t * side->bytes : kvb_row_at(side->rows, t);

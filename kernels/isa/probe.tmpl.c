@@ -1,11 +1,10 @@
-/* Probes: what the machine can stream and compute with this tier's vectors. Included once by
- * unit.c. */
+/* Probes: what the machine can stream and compute with this tier's vectors. */
 
-enum { PROBE_LINES = 8 }; /* lines per turn of a loop: of one run, or one of each of so many runs */
+enum { PROBE_LINES = 8 }; /* lines per iteration: 8 of one run, or one of each of 8 runs */
 #define PROBE_UNROLL_FOR UNROLL_UP_TO(32) for
 
-/* One line of an op at byte `at`. A pinned vector is really loaded, and makes no library call out
- * of a copy. */
+/* Do one line of an op at byte `at`. v_pin keeps the load, and keeps the compiler from making a
+ * copy a library call. */
 INLINE void probe_line(const int op, uint8_t *to, const uint8_t *a, const uint8_t *b, int64_t at)
 {
     if (op == OP_WRITE_NT)
@@ -23,8 +22,8 @@ INLINE void probe_line(const int op, uint8_t *to, const uint8_t *a, const uint8_
         }
 }
 
-/* Every line of a share; with `hint`, each asks for the one `distance` ahead, which may lie behind
- * the end. */
+/* Do every line of a share. With `hint`, each line prefetches the one `distance` bytes ahead, which
+ * may be after the end. */
 INLINE void probe_walk(const int op, uint8_t *to, const uint8_t *a, const uint8_t *b, int64_t bytes,
                        int64_t distance, const bool hint)
 {
@@ -40,7 +39,7 @@ INLINE void probe_walk(const int op, uint8_t *to, const uint8_t *a, const uint8_
         probe_line(op, to, a, b, at);
 }
 
-/* Every line of a share, in the order of addresses. */
+/* Read every line of a share, in address order. */
 INLINE void read_plain(reading *all, const uint8_t *from, int64_t bytes)
 {
     int64_t at = 0;
@@ -51,8 +50,8 @@ INLINE void read_plain(reading *all, const uint8_t *from, int64_t bytes)
         add_line(all, from + at, 0);
 }
 
-/* Every line of a share, from one eighth of it after another in turn: prefetchers in hardware
- * follow each of them. */
+/* Read every line of a share, one of each of its eighths in turn: hardware prefetchers follow each
+ * eighth. */
 INLINE void read_runs(reading *all, const uint8_t *from, int64_t bytes, int64_t distance)
 {
     const int64_t run = bytes / LINE / PROBE_LINES * LINE;
@@ -66,15 +65,14 @@ INLINE void read_runs(reading *all, const uint8_t *from, int64_t bytes, int64_t 
         add_line(all, from + at, 0);
 }
 
-/* Every line of a share in the order of addresses, and meanwhile those of the block of `distance`
- * bytes behind it. */
+/* Read every line of a share in address order, and prefetch those `distance` bytes ahead. */
 INLINE void read_ahead(reading *all, const uint8_t *from, int64_t bytes, kvb_ahead ahead,
                        const bool to_l2, const int every)
 {
     const int64_t step = ahead.streams > 1 ? ahead.distance / ahead.streams : LINE;
     int64_t at = 0;
     for (; at + PROBE_LINES * LINE <= bytes; at += PROBE_LINES * LINE) {
-        /* a turn takes a line of each of the runs */
+        /* one iteration prefetches a line of each run */
         const int64_t in = ahead.streams > 1 ? at & (ahead.distance - 1) : 0;
         const uintptr_t asked =
             (uintptr_t)from + (uintptr_t)(at - in + in / PROBE_LINES + ahead.distance);
@@ -88,7 +86,7 @@ INLINE void read_ahead(reading *all, const uint8_t *from, int64_t bytes, kvb_ahe
         add_line(all, from + at, 0);
 }
 
-/* What is loaded is added up, as the twin does. */
+/* Read a share, and add up the loads as the twin does. */
 static void probe_read(const void *from, int64_t bytes, kvb_ahead ahead, kvb_sum *sum)
 {
     reading all;
@@ -136,9 +134,9 @@ static void probe_triad(void *to, const void *from, const void *from2, int64_t b
     probe_walk(OP_TRIAD, to, from, from2, bytes, 0, false);
 }
 
-/* FLOPS_ACC independent sums from different starts, so that none is another's copy. They stop
- * growing near 2^21, where 1/8 no longer counts: never denormal, never infinite. The factors are
- * volatile: no product is known beforehand. */
+/* FLOPS_ACC independent sums with different start values, so that none is a copy of another. They
+ * stop growing near 2^21, where adding 1/8 changes nothing: never denormal or infinite. The factors
+ * are volatile, so the compiler knows no product. */
 static double probe_flops(int64_t rounds)
 {
     const volatile float half = 0.5f, quarter = 0.25f;
@@ -153,7 +151,7 @@ static double probe_flops(int64_t rounds)
     return (double)rounds * (2 * VL * FLOPS_ACC);
 }
 
-/* As many sums of products of bytes, by the instructions that dot is made of. */
+/* FLOPS_ACC sums of products of bytes, with the instructions of `dot`. */
 static double probe_dot8(int64_t rounds)
 {
     vi x = v_set_int(0x01020304), y = v_set_int(0x05060708), acc[FLOPS_ACC];
@@ -170,7 +168,7 @@ static double probe_dot8(int64_t rounds)
 }
 
 #ifdef V_DOT_FLOATS
-/* As many sums, each of two products of bf16: 1 / 2 times 1 / 4. They stop growing near 2^22. */
+/* FLOPS_ACC sums, each of two products of bf16: 1 / 2 times 1 / 4. They stop growing near 2^22. */
 static double probe_dot16(int64_t rounds)
 {
     const vi x = v_set_int(0x3f003f00), y = v_set_int(0x3e803e80);

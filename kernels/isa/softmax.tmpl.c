@@ -1,7 +1,7 @@
-/* Softmax over a tile of scores, in log2 units: no dtype is asked for. */
+/* Softmax over a tile of scores, in log2 units, for all dtypes. */
 
-/* (2^f - 1) / f on [-0.5, 0.5]: 2^f is the polynomial of degree 6 of least relative error among
- * those that are 1 at 0. */
+/* Return (2^f - 1) / f for f in [-0.5, 0.5]. 2^f is then a polynomial of degree 6 that is 1 at 0,
+ * with the least relative error. */
 INLINE vf v_slope_of_exp2(vf f)
 {
     vf p = v_set1(1.535333868e-4f);
@@ -12,18 +12,18 @@ INLINE vf v_slope_of_exp2(vf f)
     return v_fma(p, f, v_set1(6.931471825e-1f));
 }
 
-/* 2^x for x <= 0: exact at 0, within 1 ulp elsewhere, 0 below -126, NaN stays NaN. */
+/* Return 2^x for x <= 0: exact at 0, within 1 ulp elsewhere, 0 below -126. NaN stays NaN. */
 INLINE vf v_exp2(vf x)
 {
     const vf low = v_set1(-126.0f);
-    vf n = v_round(v_max(low, x)); /* v_max returns its second operand where either is NaN */
+    vf n = v_round(v_max(low, x)); /* v_max returns its second operand if either is NaN */
     vf f = v_sub(x, n);
     vf p = v_fma(v_slope_of_exp2(f), f, v_set1(1.0f));
     return v_unless_below(v_scale2(p, n), x, low);
 }
 
-/* cap * tanh(x / cap) as cap * m / (m + 2), with m = 2^y - 1, y = 2 log2(e) x / cap: m is as exact
- * near 0 as far from it. From 60 on the largest of y changes nothing. NaN stays NaN. */
+/* Return cap * tanh(x / cap) as cap * m / (m + 2), with m = 2^y - 1 and y = 2 log2(e) x / cap. m is
+ * exact near 0, too. From y = 60 on the result does not change. NaN stays NaN. */
 INLINE vf v_capped(vf x, float cap)
 {
     const vf most = v_set1(60.0f), one = v_set1(1.0f);
@@ -37,7 +37,7 @@ INLINE vf v_capped(vf x, float cap)
 
 static const float lanes_from_0[LANES] = {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15};
 
-/* Caps and slopes, of the scores of one query row. */
+/* Apply softcap and slopes to the scores of one query row. */
 static NOINLINE void softmax_reshape(const kvb_tile *tile, const kvb_group *group, int q_row,
                                      float *s)
 {
@@ -61,7 +61,7 @@ static float exp2_of(float x)
     return lanes[0];
 }
 
-/* And of one token alone. */
+/* Apply softcap and slope to the score of one token. */
 static float reshaped_score(const kvb_tile *tile, const kvb_group *group, int t, float score)
 {
     float lanes[VL];
@@ -71,8 +71,7 @@ static float reshaped_score(const kvb_tile *tile, const kvb_group *group, int t,
                          : score;
 }
 
-/* -inf for scores in front of those that a query row attends to, behind them, and where its word
- * has no bit. */
+/* Set to -inf the scores of tokens that a query row does not attend to, and of padding. */
 static NOINLINE void softmax_mask(const kvb_tile *tile, const kvb_group *group, int q_row, float *s)
 {
     const int lead = kvb_lead_of(tile, group, q_row), count = kvb_attended_of(tile, group, q_row),

@@ -1,17 +1,17 @@
-/* A stage as functions: QK or PV of a way to read rows, for each class of groups and each order. */
+/* Compiles a stage: QK or PV of a way to read rows, for each class of groups and each order. */
 #ifndef KVB_ISA_STAGES_H
 #define KVB_ISA_STAGES_H
 
 #include "isa/template.h"
 
-/* For groups of 1, 2, 4 and 8 query rows: <stage>1_<way> to <stage>8_<way> are <stage>_tile_<way>,
- * compiled for each order in which a tile may be read: each by itself, for compilers spill in one
- * what they keep for another. `side`: k or v. `whole`: most query rows that take rows whole, or
- * NOT_IN_ORDER where rows are packed, which no schedule has in order. `runs`: least query rows that
- * take runs. */
+/* STAGE defines <stage>1_<way> to <stage>8_<way>, for groups of 1, 2, 4 and 8 query rows, from
+ * <stage>_tile_<way>. It is compiled by itself for each order in which a tile may be read: else
+ * compilers spill registers in one order for the sake of another. `side`: k or v. `whole`: most
+ * query rows for which rows are read whole, or NOT_IN_ORDER if rows are packed, which no schedule
+ * reads in address order. `runs`: least query rows for which rows are read in runs. */
 enum { NOT_IN_ORDER = -1 };
-/* LISTED_L2 differs from LISTED in its hint: a check program is built without it, in four fifths of
- * the time. */
+/* LISTED_L2 differs from LISTED only in its hint. A check program is built without it, in four
+ * fifths of the time. */
 #ifdef KVB_ONE_HINT
 #define STAGE_TO_L2(stage, way, q_rows, floats)
 #define TO_L2(function) CAT(function, ORDER_LISTED)
@@ -53,7 +53,7 @@ enum { NOT_IN_ORDER = -1 };
     STAGE_OF(stage, side, way, 4, floats, whole, runs) \
     STAGE_OF(stage, side, way, 8, floats, whole, runs)
 
-/* As a half has them. */
+/* The functions of a stage by class, as in a half. */
 #define BY_CLASS(stage, way) \
     {CAT(stage##1_, way), CAT(stage##2_, way), CAT(stage##4_, way), CAT(stage##8_, way)}
 

@@ -1,9 +1,9 @@
-/* The pure read of a tile: every line of its rows, and its scales, in the order of its schedule. No
- * dtype is asked for. What is loaded is added up, 16-bit word by word, so that each load is of use
- * and a test sees that it was made. */
+/* The pure read of a tile: every line of its rows, and its scales, in the order of its schedule,
+ * for all dtypes. The 16-bit words of all loads are added up, so that the compiler keeps each load
+ * and a test sees it. */
 
-/* Sums of as many vectors, which hide the latency of an addition. They stay in registers for a
- * tile. */
+/* The number of vectors of sums. Several hide the latency of an addition. They stay in registers
+ * for a tile. */
 enum { SUMS = SUM_LANES / (2 * VL) };
 typedef uint16_t octet __attribute__((vector_size(2 * SUM_REST)));
 typedef uint64_t pair __attribute__((vector_size(16)));
@@ -26,8 +26,8 @@ INLINE void reading_store(const reading *from, kvb_sum *to)
     memcpy(to->rest, &from->rest, sizeof to->rest);
 }
 
-/* The nth of several lines. Sums are hidden from a compiler that would add up loads first, and so
- * change their order. */
+/* Add the nth of several lines. The asm hides the sums: else a compiler adds up the loads first,
+ * and changes their order. */
 INLINE void add_line(reading *all, const uint8_t *line, const int nth)
 {
     UNROLL_FOR (int i = 0; i < LINE; i += 4 * VL) {
@@ -37,7 +37,7 @@ INLINE void add_line(reading *all, const uint8_t *line, const int nth)
     }
 }
 
-/* 8, 4 or 2 bytes. */
+/* Add 8, 4 or 2 bytes. */
 INLINE void add_bytes(reading *all, const uint8_t *from, const size_t bytes)
 {
     uint64_t few = 0;
@@ -45,7 +45,7 @@ INLINE void add_bytes(reading *all, const uint8_t *from, const size_t bytes)
     all->rest += (octet)(pair){few, 0};
 }
 
-/* What a packed row has behind its last whole line. */
+/* Add the bytes of a packed row after its last whole line. */
 INLINE void add_rest(reading *all, const uint8_t *row, int64_t from, int64_t bytes)
 {
     for (; from + 8 <= bytes; from += 8)
@@ -63,8 +63,8 @@ INLINE void twin_line(reading *all, const uint8_t *line, prefetch *cursor, const
     add_line(all, line, nth);
 }
 
-/* `bytes` of the rows from `first` to `end`, or of every step-th of them, and no others, in address
- * order inside a row. */
+/* Add `bytes` of every step-th row from `first` to `end`, and no other bytes, in address order
+ * inside a row. */
 INLINE void twin_rows(reading *all, const kvb_side *side, int first, int end, int step,
                       int64_t bytes, prefetch cursor, const int order)
 {
@@ -84,7 +84,7 @@ INLINE void twin_rows(reading *all, const kvb_side *side, int first, int end, in
     }
 }
 
-/* The scales of a plane, as softmax reads them, into the nth sum. */
+/* Add the scales of a plane, which softmax reads, to the nth sum. */
 INLINE void twin_scales(reading *all, const kvb_tile *tile, const float *scale, const int nth)
 {
     if (!scale)
@@ -101,16 +101,16 @@ INLINE void twin_side(reading *all, const kvb_tile *tile, const kvb_side *side, 
 {
     const bool packed = side->block && side->bytes % LINE;
     prefetch cursor = packed ? prefetch_block(side) : prefetch_from(side, side->bytes);
-    if (side->block) /* gaps behind a block's cells */
+    if (side->block) /* a block may have a gap after its cells */
         twin_rows(all, side, 0, tile->count, LANES, side->block, cursor, order);
-    else if (order == ORDER_ROWS) /* whole steps, without gaps: as if the plane's rows were one */
+    else if (order == ORDER_ROWS) /* without gaps, so all rows are read as one */
         twin_rows(all, side, 0, 1, 1, tile->count * side->schedule->kv_heads * side->bytes, cursor,
                   order);
     else
         twin_rows(all, side, tile->lead, tile->count, 1, side->bytes, cursor, order);
 }
 
-/* K, then the scales of both planes, then V. */
+/* Read K, then the scales of both planes, then V. */
 INLINE void twin_tile(const kvb_tile *tile, kvb_sum *sum, const int order)
 {
     reading all;
@@ -122,7 +122,7 @@ INLINE void twin_tile(const kvb_tile *tile, kvb_sum *sum, const int order)
     reading_store(&all, sum);
 }
 
-/* Both planes in one order, as the twin's schedule has them. */
+/* Read a tile. The twin's schedule has one order for both planes. */
 static void twin(const kvb_tile *tile, kvb_sum *sum)
 {
     const int32_t order = tile->k.schedule->order;

@@ -1,5 +1,5 @@
-/* One tier. Compiled once per instruction set, with that set's flags and KVB_VEC naming its vector
- * header. */
+/* A tier. This file is compiled once per instruction set, with that set's flags; KVB_VEC names its
+ * vector header. */
 #include <float.h>
 #include <math.h>
 #include <string.h>
@@ -61,7 +61,7 @@
 #define PERHEAD_ROW(dtype, name, ...) [DTYPE_##name] = CAT(perhead_, dtype),
 
 #ifdef KVB_VNNI
-/* The tier once more, for CPUs that have AVX-VNNI: what that is for, and no other part. */
+/* The table of avx2 for CPUs with AVX-VNNI: only the functions that use it. */
 const kvb_tier kvb_tier_avx2_vnni = {
     .qk[WAY_DOT_I8] = QK_DOT_I8,
     KVB_DOT_PACKS(QK_DOT_PACKED).pv[WAY_DOT_I8] = PV_DOT_I8,

@@ -1,4 +1,4 @@
-/* The chain of lines that a probe of latency walks. */
+/* Makes the chain of lines that the probe of latency follows. */
 #include "base/check.h"
 #include "base/words.h"
 
@@ -7,8 +7,8 @@ static void **link_of(void *buffer, uint64_t line)
     return (void **)(void *)((uint8_t *)buffer + line * LINE);
 }
 
-/* Sattolo's shuffle: swapping each link with an earlier one only ever joins cycles, so one cycle is
- * left. */
+/* Sattolo's shuffle: swapping each link with an earlier one always joins two cycles, so one cycle
+ * remains. */
 int32_t kvb_chain(void *buffer, int64_t bytes, uint64_t seed)
 {
     TRY(kvb_check_aligned("buffer", buffer));

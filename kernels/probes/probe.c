@@ -1,22 +1,22 @@
-/* Probe tasks: each thread streams its own contiguous run of lines, or computes, or chases a chain.
- */
+/* Probe tasks: each thread streams its own contiguous lines, computes, or follows a chain. */
 #include "base/pace.h"
 #include "base/stream.h"
 #include "tier/tier.h"
 
-enum { ADDITIONS = 64 };   /* in a turn of the loop, whose own count runs beside them */
+enum { ADDITIONS = 64 };   /* in one iteration; the loop's counter runs in parallel */
 enum { UNIT = 128 << 10 }; /* bytes of each buffer between two waits of a load */
 
 typedef struct probe_task {
     kvb_task task;
     kvb_probe args;
     const kvb_tier *tier;
-    /* latency: where the last pass stopped, so that a walk comes back only after the whole chain */
+    /* latency: where the last pass stopped, so that a line is visited again only after all others
+     */
     const void *at;
-    int64_t line; /* read: the first one of the next piece */
+    int64_t line; /* read: the first line of the next piece */
 } probe_task;
 
-/* Whether a place is a line of the buffer that a chain lies in. */
+/* Whether an address is the start of a line in the buffer of a chain. */
 static bool in_chain(const kvb_probe *args, const void *at)
 {
     uintptr_t from = (uintptr_t)at - (uintptr_t)args->a;
@@ -25,9 +25,9 @@ static bool in_chain(const kvb_probe *args, const void *at)
 
 static const void *next_of(const void *at) { return *(void *const *)at; }
 
-/* `steps` dependent loads from a place of the chain; the place reached. A walk over a chain that
- * was written over ends where it would leave the buffer: the branch is foretold, and no load waits
- * for it. */
+/* Do `steps` dependent loads along the chain from `at`; return where they end. If the chain was
+ * overwritten, they end before leaving the buffer: the check is a branch that the CPU predicts, so
+ * no load waits for it. */
 static const void *chase(const kvb_probe *args, const void *at)
 {
     for (int64_t i = 0; i < args->steps && in_chain(args, at); i++)
@@ -35,8 +35,8 @@ static const void *chase(const kvb_probe *args, const void *at)
     return at;
 }
 
-/* `steps` additions, each of which needs the one before: a cycle each on every core known.
- * Registers are added, since some cores add constants while they rename. */
+/* Do `steps` additions, each of which needs the one before: one cycle each on all known cores. They
+ * add registers, because some cores add constants while they rename registers. */
 static void count(int64_t steps)
 {
     uint64_t sum = 0, one = 1;
@@ -53,8 +53,8 @@ static void count(int64_t steps)
     }
 }
 
-/* As the schedule asks while it reads rows: in the order of addresses, or of a block of K and one
- * of V those behind it. */
+/* Return how the probe prefetches, like its schedule while it reads rows: in address order, or from
+ * several runs of the next block of K and of V. */
 static kvb_ahead ahead_of(const kvb_probe *args)
 {
     const kvb_preset *preset = &kvb_presets[args->schedule];
@@ -65,7 +65,8 @@ static kvb_ahead ahead_of(const kvb_probe *args)
                        .to_l2 = preset->to_l2 & PRODUCTS_NONE};
 }
 
-/* Null stays null: an op has only the buffers it needs. */
+/* Return the address of a line in a buffer. Null stays null, since an op has only the buffers that
+ * it needs. */
 static uint8_t *share(const void *buffer, int64_t first)
 {
     return buffer ? (uint8_t *)buffer + first : NULL;
@@ -77,8 +78,8 @@ typedef struct stretch {
     int64_t bytes;
 } stretch;
 
-/* The op over a stretch, `sweeps` times. Each op has a loop of its own: with one loop for all ops,
- * sweeps of 16 KiB took up to 5 % longer. */
+/* Do the op over a stretch, `sweeps` times. Each op has its own loop: with one loop for all ops,
+ * sweeps of 16 KiB took up to 5 % more time. */
 static void move(kvb_task *task, const probe_task *probe, int32_t thread, stretch s, int64_t sweeps)
 {
     const kvb_tier *tier = probe->tier;
@@ -112,8 +113,8 @@ static void move(kvb_task *task, const probe_task *probe, int32_t thread, stretc
     }
 }
 
-/* The op over bytes at..at + bytes of each buffer, `sweeps` times. A load with a pause waits after
- * each unit. */
+/* Do the op over bytes at .. at + bytes of each buffer, `sweeps` times. In a load with a pause,
+ * wait after each unit. */
 static void sweep(kvb_task *task, const probe_task *probe, int32_t thread, int64_t at,
                   int64_t bytes, int64_t sweeps)
 {
@@ -130,7 +131,7 @@ static void sweep(kvb_task *task, const probe_task *probe, int32_t thread, int64
         }
 }
 
-/* A thread's share of the next piece, which begins anew behind the end of the buffer. */
+/* Read a thread's share of the next piece, which wraps at the end of the buffer. */
 static void read_piece(kvb_task *task, const probe_task *probe, int32_t thread)
 {
     const kvb_probe *args = &probe->args;
@@ -179,10 +180,10 @@ static void work(kvb_task *task, int32_t thread, void *scratch)
     }
     sweep(task, probe, thread, first, bytes, at_least(1, args->steps));
     if (args->op == OP_WRITE_NT || args->op == OP_COPY_NT)
-        stream_end(); /* once: after every sweep it would drain buffers that the next one fills */
+        stream_end(); /* once: after every sweep it would drain write buffers that are in use */
 }
 
-/* Every line must lead to a line of the buffer: a walk must not leave it. */
+/* Check that every line leads to a line of the buffer. */
 static int32_t check_chain(const kvb_probe *args)
 {
     for (int64_t at = 0; at < args->bytes; at += LINE)
@@ -192,8 +193,8 @@ static int32_t check_chain(const kvb_probe *args)
     return KVB_OK;
 }
 
-/* Where the walk goes on. To look at every line again would bring them into the caches that its
- * loads are to miss. */
+/* Check only the line where the walk goes on: reading all lines would bring them into the caches
+ * that the loads must miss. */
 static int32_t ready(const kvb_task *base, int64_t grown)
 {
     const probe_task *probe = (const probe_task *)(const void *)base;
@@ -201,14 +202,14 @@ static int32_t ready(const kvb_task *base, int64_t grown)
     if (in_chain(&probe->args, probe->at) && in_chain(&probe->args, next_of(probe->at)))
         return KVB_OK;
     return kvb_fail(KVB_BAD_ARGUMENT,
-                    "a is no chain any more: it was written over since the task was planned");
+                    "a is not a chain any more: it was overwritten after the task was planned");
 }
 
-/* A piece may be larger than the buffer, but no thread's begin overflows. */
+/* Check `piece`. It may be larger than the buffer, but no thread's start may overflow. */
 static int32_t check_piece(const kvb_probe *a)
 {
     if (a->piece && (a->op != OP_READ || a->steps))
-        return kvb_fail(KVB_BAD_ARGUMENT, "piece is %lld: only a read without steps has one",
+        return kvb_fail(KVB_BAD_ARGUMENT, "piece is %lld; only a read without steps has a piece",
                         (long long)a->piece);
     TRY(kvb_check_range("piece", a->piece, 0, bytes_max / THREADS_MAX));
     return kvb_check_lines("piece", a->piece);
@@ -276,7 +277,7 @@ int32_t kvb_task_probe(const kvb_probe *args, int32_t threads, kvb_task **task)
     probe->task.paces = args->op < OP_FLOPS;
     probe->task.count = args->piece ? next_piece : NULL;
     count_traffic(args, &probe->task.traffic);
-    if (kvb_computes(args->op)) /* the length of a round is the tier's own */
+    if (kvb_computes(args->op)) /* each tier has its own FLOPs in a round */
         probe->task.traffic.flops =
             probe->tier->compute[args->op](1) * (double)args->steps * threads;
     return kvb_task_made(&probe->task, args->op == OP_READ ? kvb_task_sums(&probe->task) : KVB_OK,

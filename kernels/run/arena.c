@@ -1,4 +1,4 @@
-/* Memory of a known kind of page, between two unreadable pages. */
+/* Arenas: memory with a known kind of pages, between two unreadable pages. */
 #define _GNU_SOURCE 1
 #include <dirent.h>
 #include <errno.h>
@@ -11,24 +11,24 @@
 #include "base/check.h"
 
 #ifndef MAP_HUGE_SHIFT
-#define MAP_HUGE_SHIFT 26 /* log2 of the page size stands from here on in the flags of mmap */
+#define MAP_HUGE_SHIFT 26 /* bit of mmap's flags where log2 of the page size begins */
 #endif
 
-/* Transparent huge pages grow with the base page, up to 512 MiB: too much to round a small arena up
- * to. */
+/* Transparent huge pages grow with the base page, up to 512 MiB. That is too much to round a small
+ * arena up to. */
 enum { THP_USUAL = 2 << 20, THP_SPARED = 32 << 20 };
 static const int64_t arena_max = INT64_MAX / 4;
 
-/* The pages of an arena: their size, and what mmap and madvise have to be told. */
+/* The pages of an arena: their size, and the flags for mmap and madvise. */
 typedef struct paging {
     int64_t page;
     int64_t mapped;
     int flags;
-    int advice; /* or -1 */
+    int advice; /* for madvise; -1 = none */
 } paging;
 
-/* The number behind "name:" in a file of such lines, or the first number of the file without a
- * name; else -1. */
+/* Return the number after "name:" in a file of such lines, or the first number of the file if name
+ * is null; -1 if there is none. */
 static int64_t number_in(const char *path, const char *name)
 {
     char line[128];
@@ -58,7 +58,7 @@ static int64_t thp_page(void)
 
 static const char *const hugetlb = "/sys/kernel/mm/hugepages";
 
-/* Huge pages of a size (KiB) that nobody uses or holds a claim on. */
+/* Return how many huge pages of a size (KiB) are neither used nor reserved. */
 static int64_t free_pages(int64_t kib)
 {
     char path[96];
@@ -69,8 +69,8 @@ static int64_t free_pages(int64_t kib)
                       : at_least(0, unused - at_least(0, number_in(path, NULL)));
 }
 
-/* The smallest huge page of which enough are free; else the usual one; 0 where there are none at
- * all. */
+/* Return the smallest huge page size of which enough pages are free; else the usual size; 0 if the
+ * system has no huge pages. */
 static int64_t huge_page(int64_t bytes)
 {
     int64_t usual = number_in("/proc/meminfo", "Hugepagesize"), best = 0;
@@ -119,8 +119,8 @@ static int32_t fail_map(int64_t bytes, int32_t pages, const paging *how, int err
         (long long)needed, (long long)kib, (long long)free_pages(kib), strerror(error));
 }
 
-/* Reserve [a page, the data, a page] with the data on a page of its kind, and make the data usable.
- */
+/* Reserve [a page, the data, a page], with the data aligned to its kind of page, and make the data
+ * usable. */
 static int32_t map(kvb_arena *arena, const paging *how, uint8_t **data)
 {
     int64_t base = base_page(), reserved = how->mapped + how->page + 2 * base;
@@ -164,8 +164,7 @@ int32_t kvb_arena_open(int64_t bytes, int32_t pages, int32_t guard, kvb_arena *a
     return KVB_OK;
 }
 
-/* Add up the mappings that /proc/self/smaps lists inside the arena; its unreadable pages count
- * nothing. */
+/* Add up the mappings of /proc/self/smaps inside the arena. Its unreadable pages count as 0. */
 static void add_up(FILE *smaps, uintptr_t first, uintptr_t end, kvb_arena *arena)
 {
     char *line = NULL, name[32];
@@ -180,7 +179,7 @@ static void add_up(FILE *smaps, uintptr_t first, uintptr_t end, kvb_arena *arena
             bool hugetlb_part = !strcmp(name, "Private_Hugetlb");
             if (hugetlb_part || !strcmp(name, "AnonHugePages"))
                 arena->huge_bytes += kib << 10;
-            if (hugetlb_part || !strcmp(name, "Rss")) /* Rss leaves hugetlb out */
+            if (hugetlb_part || !strcmp(name, "Rss")) /* Rss does not count hugetlb */
                 arena->resident_bytes += kib << 10;
         }
     }

@@ -1,9 +1,9 @@
-/* A run while another team works. */
+/* A run while another team does the passes of a load. */
 #include <stdio.h>
 
 #include "run/run.h"
 
-/* Checks assume so many passes: the real number is not known beforehand. */
+/* The number of passes that checks of a load assume, because the real number is not known yet. */
 enum { PASSES_MOST = INT32_MAX / 2 };
 
 typedef struct under_way {
@@ -12,8 +12,8 @@ typedef struct under_way {
     int64_t from, to, passes;
 } under_way;
 
-/* Passes until the caller wants them to end. All threads see that at the same meeting. Thread 0
- * keeps the times. */
+/* Do passes until the caller ends them. All threads see that at the same meeting. Thread 0 keeps
+ * the times. */
 static void do_load(kvb_team *team, int32_t thread, void *argument)
 {
     under_way *job = argument;
@@ -36,7 +36,7 @@ static void do_load(kvb_team *team, int32_t thread, void *argument)
 
 /* ---- checks ---------------------------------------------------------------------------------- */
 
-/* The code; its message says that it is about the load. */
+/* Return the code, with "load: " before its message. */
 static int32_t of_load(int32_t code)
 {
     char message[200];
@@ -55,24 +55,21 @@ static int32_t check_load(const kvb_team *team, const kvb_load *load)
     const kvb_passes job = all_of(load);
     TRY(kvb_run_check(load->team, &job));
     if (load->team == team)
-        return kvb_fail(KVB_BAD_ARGUMENT, "its team is that of the run");
+        return kvb_fail(KVB_BAD_ARGUMENT, "team is also that of the run");
     TRY(kvb_check_range("ahead", load->ahead, 1, PASSES_MOST));
     if (!(load->pause >= 0.0 && load->pause <= 1000.0))
         return kvb_fail(KVB_BAD_ARGUMENT, "pause is %g; allowed is 0 to 1000", load->pause);
     return KVB_OK;
 }
 
-/* The caller holds the turn of the load's team. */
+/* Check the tasks of the load. The caller holds the turn of its team. */
 static int32_t check_load_ready(const kvb_load *load)
 {
     const kvb_passes job = all_of(load);
     for (int32_t i = 0; i < load->count; i++)
         if (load->tasks[i] && load->tasks[i]->advance && !load->tasks[i]->cache->ring)
-            return kvb_fail(
-                KVB_BAD_ARGUMENT,
-                "tasks[%d] adds tokens in every pass, and its cache is no ring, which has "
-                "room for any number",
-                i);
+            return kvb_fail(KVB_BAD_ARGUMENT,
+                            "tasks[%d] adds tokens in every pass; its cache must be a ring", i);
     return kvb_run_ready(load->team, &job);
 }
 
@@ -84,14 +81,15 @@ static bool is_loaded(const kvb_task *task)
     return loaded;
 }
 
-/* A task in both would have its state written by two teams. All tasks of the load are marked. */
+/* Refuse a task that is in both the run and the load: two teams would write its state. All tasks of
+ * the load are marked. */
 static int32_t check_apart(const kvb_passes *job)
 {
     for (int32_t i = 0; i < job->count; i++)
         if (is_loaded(job->tasks[i]))
-            return kvb_fail(KVB_BAD_ARGUMENT, "tasks[%d] is one of the load, too", i);
+            return kvb_fail(KVB_BAD_ARGUMENT, "tasks[%d] is also a task of the load", i);
     return job->between && is_loaded(job->between)
-               ? kvb_fail(KVB_BAD_ARGUMENT, "between is one of the load, too")
+               ? kvb_fail(KVB_BAD_ARGUMENT, "between is also a task of the load")
                : KVB_OK;
 }
 
@@ -111,7 +109,7 @@ static void mark_all(const kvb_load *load, bool loaded, double pause)
         mark(load->tasks[i], loaded, pause);
 }
 
-/* All checks are done. */
+/* Do the run and the load. All checks are done. */
 static int32_t run_beside(kvb_team *team, kvb_passes *job, kvb_run_times *times, kvb_load *load)
 {
     under_way state = {.load = load};
@@ -126,7 +124,7 @@ static int32_t run_beside(kvb_team *team, kvb_passes *job, kvb_run_times *times,
     return code;
 }
 
-/* The caller holds the turns of both teams. */
+/* Check both sides, then run them. The caller holds the turns of both teams. */
 static int32_t check_and_run(kvb_team *team, kvb_passes *job, kvb_run_times *times, kvb_load *load)
 {
     TRY(kvb_run_ready(team, job));

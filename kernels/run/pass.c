@@ -22,7 +22,7 @@ int64_t kvb_do_pass(kvb_team *team, kvb_task *task, int32_t thread)
     return own;
 }
 
-/* The same for a task that counts the ticks of its stages, into the head of its scratch. */
+/* The same for a task that counts the ticks of its stages, at the start of its scratch. */
 static int64_t do_staged_pass(kvb_team *team, kvb_task *task, int32_t thread)
 {
     kvb_member *me = &team->members[thread];
@@ -41,7 +41,7 @@ static int64_t do_series(kvb_team *team, const kvb_task *task, int32_t thread)
     int64_t own = 0, start = team->met;
     for (int32_t i = 0; i < task->length; i++) {
         own += kvb_do_pass(team, task->series[i], thread);
-        if (thread == 0) /* one clock for all, so one thread's count will do */
+        if (thread == 0) /* all threads share one clock, so one count is enough */
             me->ticks[task->kinds[i]] += (double)(team->met - start);
         start = team->met;
     }

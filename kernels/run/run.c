@@ -83,26 +83,29 @@ static int32_t check_tasks(const kvb_team *team, const kvb_passes *job)
     }
     if (series && stages)
         return kvb_fail(KVB_BAD_ARGUMENT,
-                        "tasks: one is a series and one counts stages, and both have shares");
+                        "tasks: a series and a task that counts stages cannot run together");
     if (!job->between)
         return KVB_OK;
     TRY(check_task(team, job->between, "between"));
-    return job->between->series ? kvb_fail(KVB_BAD_ARGUMENT, "between is a series") : KVB_OK;
+    return job->between->series
+               ? kvb_fail(KVB_BAD_ARGUMENT, "between is a series; it must be a single task")
+               : KVB_OK;
 }
 
-/* Passes of tasks[i] among the first so many of all. */
+/* Return how many of the first `passes` passes are of tasks[i]. */
 static int64_t passes_of(const kvb_passes *job, int32_t i, int64_t passes)
 {
     return i < passes ? (passes - i - 1) / job->count + 1 : 0;
 }
 
-/* Tokens that a task's passes add to sequences whose lengths stand there. */
+/* Return the tokens that `passes` passes of a task add to each sequence of the cache with
+ * `lengths`. / */
 static __int128 added(const kvb_task *task, int64_t passes, const int64_t *lengths)
 {
     return task->cache && task->cache->lengths == lengths ? (__int128)task->advance * passes : 0;
 }
 
-/* What so many of the tasks and of `between` add to them. */
+/* Return the tokens that the first `passes` passes and `betweens` passes of `between` add to it. */
 static int64_t added_by_all(const kvb_passes *job, int64_t passes, int64_t betweens,
                             const int64_t *lengths)
 {
@@ -112,8 +115,8 @@ static int64_t added_by_all(const kvb_passes *job, int64_t passes, int64_t betwe
     return sum < INT64_MAX / 2 ? (int64_t)sum : INT64_MAX / 2;
 }
 
-/* At least what all of them add to any of their caches. Of most runs it is nothing, and those may
- * be of thousands of tasks, each with a cache of its own. */
+/* Return an upper bound of the tokens that all passes add to any cache. It is a quick check: most
+ * runs add none, and may have thousands of tasks, each with its own cache. */
 static int64_t added_at_most(const kvb_passes *job)
 {
     __int128 sum = job->between ? (__int128)job->between->advance * job->passes : 0;
@@ -122,15 +125,15 @@ static int64_t added_at_most(const kvb_passes *job)
     return sum < INT64_MAX / 2 ? (int64_t)sum : INT64_MAX / 2;
 }
 
-/* Whether a task can do its last pass, behind so many of the tasks and of `between`. Those of one
- * cache share its lengths: what each of them asks for lies behind what all have stored. Who could
- * go on behind `most` tokens, more than there can be, need not ask how many there are. */
+/* Check that a task can do its last pass, after `passes` passes and `betweens` of `between`. Tasks
+ * of one cache share its lengths, so the tokens that all of them have added count. If the task
+ * could go on after `most` tokens, an upper bound, the exact number is not needed. */
 static int32_t check_ready(const kvb_passes *job, const kvb_task *task, int64_t most,
                            int64_t passes, int64_t betweens)
 {
     if (task->cache && !kvb_same_rows(task->cache, &task->shape))
         return kvb_fail(KVB_BAD_ARGUMENT,
-                        "cache was planned anew since the task was, for another shape");
+                        "cache was planned for another shape after the task was planned");
     for (int32_t i = 0; i < task->length; i++)
         TRY(check_ready(job, task->series[i], most, passes, betweens));
     if (!task->ready || !task->ready(task, most))
@@ -139,7 +142,8 @@ static int32_t check_ready(const kvb_passes *job, const kvb_task *task, int64_t 
         task, most && task->cache ? added_by_all(job, passes, betweens, task->cache->lengths) : 0);
 }
 
-/* Lengths and tables are what another caller's run has left of them: so the caller has the turn. */
+/* Check all tasks. The caller must have the team's turn: another caller's run may change lengths
+ * and tables before that. */
 static int32_t check_run(const kvb_team *team, const kvb_passes *job)
 {
     TRY(check_tasks(team, job));
@@ -193,7 +197,7 @@ int32_t kvb_run_ready(kvb_team *team, const kvb_passes *job)
 
 int32_t kvb_run_passes(kvb_team *team, kvb_passes *job, kvb_run_times *times)
 {
-    if (job->pass_seconds) /* so that no page of it is new inside the loop */
+    if (job->pass_seconds) /* so that the loop touches no new page */
         memset(job->pass_seconds, 0, (size_t)job->passes * sizeof *job->pass_seconds);
     kvb_team_do(team, do_run, job);
     report(team, job, times);

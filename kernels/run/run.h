@@ -1,10 +1,10 @@
-/* Passes of tasks, as a run and a load do them. */
+/* Doing passes of tasks, for runs and loads. */
 #ifndef KVB_RUN_H
 #define KVB_RUN_H
 
 #include "run/team.h"
 
-/* What a run does: tasks[pass % count]. */
+/* The passes of a run: pass i does tasks[i % count]. */
 typedef struct kvb_passes {
     kvb_task *const *tasks;
     int32_t count;
@@ -16,20 +16,20 @@ typedef struct kvb_passes {
 
 #pragma GCC visibility push(hidden)
 
-/* pass.c: one pass of a task, or of the parts of a series, on one thread; everyone has met when it
- * returns. The nanoseconds inside the task's own work. */
+/* pass.c: do one pass of a task, or of the parts of a series, on one thread. All threads have met
+ * when it returns. Returns the nanoseconds of the task's own work. */
 int64_t kvb_do_pass(kvb_team *team, kvb_task *task, int32_t thread);
 int64_t kvb_do_task(kvb_team *team, kvb_task *task, int32_t thread);
 
-/* run.c. All return a code with its message. */
-/* Checks that need no turn of the team. */
+/* run.c. All return a code, with its message. */
+/* Check what needs no turn of the team. */
 int32_t kvb_run_check(const kvb_team *team, const kvb_passes *job);
-/* Whether all passes can be done. Each thread then has the scratch that they need. This and the
- * passes need the team's turn. */
+/* Check that all passes can be done, and give each thread the scratch for them. The caller must
+ * have the team's turn, here and for the passes. */
 int32_t kvb_run_ready(kvb_team *team, const kvb_passes *job);
-/* The passes, and whether a plug-in broke a rule in them. */
+/* Do the passes. Fails if a plug-in broke a rule in them. */
 int32_t kvb_run_passes(kvb_team *team, kvb_passes *job, kvb_run_times *times);
-/* Whether a plug-in broke a rule in one of the tasks: no time of it counts. */
+/* Fail if a plug-in broke a rule in one of the tasks: then no time counts. */
 int32_t kvb_run_faults(const kvb_passes *job);
 
 #pragma GCC visibility pop

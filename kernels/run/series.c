@@ -1,4 +1,4 @@
-/* Tasks done one after the other, as one pass of a task. run.c does them. */
+/* A series: tasks that one pass does one after the other. pass.c does them. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -25,9 +25,9 @@ static int32_t check_part(const char *name, const kvb_task *part, int32_t kind, 
                         : part->series ? "is a series"
                                        : NULL;
     if (wrong)
-        return kvb_fail(KVB_BAD_ARGUMENT, "%s %s: no such task can stand in a series", name, wrong);
+        return kvb_fail(KVB_BAD_ARGUMENT, "%s %s; a series cannot contain it", name, wrong);
     if (kind < 0 || kind >= KINDS)
-        return kvb_fail(KVB_BAD_ARGUMENT, "the kind of %s is %d, not 0 to %d", name, kind,
+        return kvb_fail(KVB_BAD_ARGUMENT, "the kind of %s is %d; allowed is 0 to %d", name, kind,
                         KINDS - 1);
     return KVB_OK;
 }
@@ -47,7 +47,7 @@ static int32_t check_parts(kvb_task *const *tasks, const int32_t *kinds, int32_t
     return KVB_OK;
 }
 
-/* Of all parts together. */
+/* Add up the traffic of all parts. */
 static void count_traffic(kvb_task *task)
 {
     kvb_traffic *all = &task->traffic;

@@ -1,4 +1,4 @@
-/* Persistent threads: asleep between jobs, spinning only inside one. */
+/* Persistent threads. They sleep between jobs, and spin only inside a job. */
 #define _GNU_SOURCE 1
 #include "run/team.h"
 
@@ -11,16 +11,16 @@
 #include <string.h>
 #include <unistd.h>
 
-/* more CPUs than a Linux kernel counts */
+/* more CPUs than any Linux kernel supports */
 enum { CPU_SETS = 8, CPU_LIMIT = CPU_SETS * CPU_SETSIZE };
-enum { BIG_SCRATCH = 2 << 20 }; /* from here on, huge pages pay */
+enum { BIG_SCRATCH = 2 << 20 }; /* from this size on, huge pages are worth it */
 
 static void *live(void *argument)
 {
     kvb_member *me = argument;
     kvb_team *team = me->team;
     int64_t seen = 0;
-    /* numbers are rounded as ever, however the one who opens the team rounds his */
+    /* the default rounding, whatever the thread that opens the team uses */
     fesetenv(FE_DFL_ENV);
     pthread_mutex_lock(&team->lock);
     for (;;) {
@@ -103,13 +103,13 @@ int32_t kvb_team_scratch(kvb_team *team, int64_t bytes)
         *scratch = larger;
         grown = true;
     }
-    if (grown) /* all that there is, though there may be no memory for others */
+    if (grown) /* touch what was mapped, even if memory for another thread is lacking */
         kvb_team_do(team, touch, NULL);
     return code;
 }
 
-/* CPUs' worth of time that this process may take: the least that its control group or one around it
- * is given. */
+/* Return the CPU time that this process may use, in CPUs: the least quota of its control group and
+ * of those above it. */
 static double quota(void)
 {
     char line[4000], group[sizeof line] = "", path[sizeof line + 32], *end;
@@ -133,8 +133,8 @@ static double quota(void)
     return least;
 }
 
-/* Whether every CPU asked for may be used, and whether there are more threads than CPUs, or than
- * time on them. */
+/* Check that every CPU asked for may be used. *crowded: there are more threads than CPUs, or than
+ * the quota of CPU time. */
 static int32_t check_cpus(const int32_t *cpus, int32_t threads, bool *crowded)
 {
     cpu_set_t allowed[CPU_SETS], taken[CPU_SETS];
@@ -146,15 +146,16 @@ static int32_t check_cpus(const int32_t *cpus, int32_t threads, bool *crowded)
     for (int32_t i = 0; cpus && i < threads; i++) {
         if (cpus[i] < 0 || cpus[i] >= CPU_LIMIT ||
             !CPU_ISSET_S((size_t)cpus[i], sizeof allowed, allowed))
-            return kvb_fail(KVB_BAD_ARGUMENT,
-                            "cpus[%d]: CPU %d is not one that this process may use", i, cpus[i]);
+            return kvb_fail(KVB_BAD_ARGUMENT, "cpus[%d]: this process may not use CPU %d", i,
+                            cpus[i]);
         *crowded |= CPU_ISSET_S((size_t)cpus[i], sizeof taken, taken) != 0;
         CPU_SET_S((size_t)cpus[i], sizeof taken, taken);
     }
     return KVB_OK;
 }
 
-/* Start a member. Signals stay with the process's own threads, except those of a fault. */
+/* Start a member. It blocks all signals but those of a fault: the process's own threads get them.
+ */
 static int start(kvb_member *member)
 {
     sigset_t most, before;
@@ -169,7 +170,8 @@ static int start(kvb_member *member)
     return error;
 }
 
-/* Move a member to its CPU (negative: any) before it has work. musl cannot start threads on one. */
+/* Pin a member to its CPU (negative: any) before it has work. musl cannot start a thread on a CPU.
+ */
 static int pin(kvb_member *member, int32_t cpu)
 {
     if (cpu < 0)
@@ -180,7 +182,8 @@ static int pin(kvb_member *member, int32_t cpu)
     return pthread_setaffinity_np(member->thread, sizeof set, set);
 }
 
-/* End the first `started` threads and release everything. A forked child has no threads to end. */
+/* End the first `started` threads and free everything. After a fork, the child has no threads to
+ * end. */
 static void release(kvb_team *team, int32_t started)
 {
     if (team->process == getpid()) {

@@ -1,4 +1,4 @@
-/* The team from inside: what runs and loads ask of team.c, and the barrier between passes. */
+/* Inside a team: the functions of team.c for runs and loads, and the barrier between passes. */
 #ifndef KVB_TEAM_H
 #define KVB_TEAM_H
 
@@ -10,20 +10,20 @@
 #include "base/task.h"
 #include "base/ticks.h"
 
-/* bytes between what two threads write: processors fetch lines in pairs */
+/* bytes between data of two threads: processors fetch lines in pairs */
 enum { APART = 128 };
-/* some 0.1 ms: another process may sit on the CPU of the thread waited for */
+/* about 0.1 ms; then another process may be on the CPU of the thread that is awaited */
 enum { SPINS_BEFORE_YIELD = 4096 };
 
 typedef void (*kvb_job)(kvb_team *team, int32_t thread, void *argument);
 
-/* A thread, and what a run leaves behind for the caller to add up. */
+/* A thread of a team, and its results of a run, which the caller adds up. */
 typedef struct kvb_member {
     _Alignas(APART) pthread_t thread;
     kvb_team *team;
     int32_t index;
     kvb_arena scratch;
-    int64_t nanoseconds; /* inside the tasks' own work */
+    int64_t nanoseconds; /* in the tasks' own work */
     int64_t switches;
     int64_t faults;
     double ticks[3];
@@ -34,20 +34,20 @@ struct kvb_team {
     pthread_mutex_t lock; /* guards the members down to `closing` */
     pthread_cond_t wake;
     pthread_cond_t slept;
-    pthread_cond_t met_again; /* of a crowded team */
+    pthread_cond_t met_again; /* only in a crowded team */
     kvb_job job;
     void *argument;
     int64_t jobs; /* given out so far */
     int32_t busy; /* threads still in the job */
     bool closing;
-    bool crowded; /* more threads than CPUs for them: who waits for others sleeps */
+    bool crowded; /* more threads than CPUs: a thread that waits for others sleeps */
     int32_t threads;
     pid_t process;
     _Alignas(APART) _Atomic int32_t arrived;
     _Alignas(APART) _Atomic uint32_t round;
     int64_t met;         /* nanoseconds: when the last thread arrived at the last meeting */
-    _Atomic bool ending; /* set by the caller: a load is to end */
-    bool ends;           /* its value when the last thread arrived at the last meeting */
+    _Atomic bool ending; /* set by the caller to end a load */
+    bool ends;           /* value of `ending` when the last thread arrived at the last meeting */
     kvb_member members[];
 };
 
@@ -55,20 +55,20 @@ struct kvb_team {
 
 /* Run the job on every thread and sleep until the last one is done. */
 void kvb_team_do(kvb_team *team, kvb_job job, void *argument);
-/* The same in two steps: the caller does something else in between. */
+/* The same in two steps; the caller can do something else in between. */
 void kvb_team_begin(kvb_team *team, kvb_job job, void *argument);
 void kvb_team_end(kvb_team *team);
-/* A thread of the job sets `told`; the caller sleeps until then. */
+/* kvb_team_tell: a thread of the job sets *told. kvb_team_await: the caller sleeps until then. */
 void kvb_team_tell(kvb_team *team, bool *told);
 void kvb_team_await(kvb_team *team, const bool *told);
-/* Give every thread at least `bytes` of scratch, first touched by itself. */
+/* Give every thread at least `bytes` of scratch. The thread itself touches it first. */
 int32_t kvb_team_scratch(kvb_team *team, int64_t bytes);
 
 #pragma GCC visibility pop
 
-/* Return when every thread is here. The last one to arrive does what a task has to `count`, if one
- * is given, and takes `met`, so that a thread which is late to leave neither shortens nor lengthens
- * a pass; it stands until the reader arrives at the next meeting. */
+/* The barrier: return when every thread has arrived. The last one to arrive calls the task's
+ * `count` (if any) and sets `met`. So a thread that leaves late neither shortens nor lengthens a
+ * pass. `met` stays until the reader arrives at the next meeting. */
 static inline void kvb_team_meet(kvb_team *team, kvb_task *task)
 {
     uint32_t round = atomic_load_explicit(&team->round, memory_order_relaxed);

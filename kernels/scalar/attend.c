@@ -1,12 +1,12 @@
-/* Attention over one tile. Sums over D and over a tile are double, so that this tier is the closest
- * to the truth. */
+/* Attention over one tile. Sums over D and over a tile are double, so this tier is the most exact.
+ */
 #include <assert.h>
 #include <math.h>
 #include <string.h>
 
 #include "scalar/scalar.h"
 
-/* 2^x for x <= 0: 1 at 0, within 0.6 ulp down to -126, 0 below; NaN stays NaN. */
+/* Return 2^x for x <= 0: 1 at 0, within 0.6 ulp down to -126, 0 below. NaN stays NaN. */
 static float exp2_of(float x)
 {
     if (x != x)
@@ -59,7 +59,7 @@ void kvb_scalar_qk(int32_t read, const kvb_tile *tile, const kvb_group *group, f
     }
 }
 
-/* Of the token: capped, and with its slope. */
+/* Apply softcap and slope to the score of a token. */
 static float reshaped(const kvb_group *group, int64_t head, int64_t token, float score)
 {
     const double cap = (double)group->cap;
@@ -78,7 +78,7 @@ static bool attends(const kvb_tile *tile, const kvb_group *group, int head, int3
            (t < kvb_worded(tile, group) || kvb_word_has(tile, group, head, t));
 }
 
-/* What the old sums and accumulators are worth under a new maximum. */
+/* Return the factor for old sums and accumulators under a new maximum. */
 static float rescale_of(float old, float new) { return old == new ? 1.0f : exp2_of(old - new); }
 
 void kvb_scalar_max(const kvb_tile *tile, const kvb_group *group, float *scores)

@@ -1,6 +1,5 @@
-/* Packed rows: blocks of 32 elements behind one another, each with an f16 of its own, the scale,
- * and then its codes. With whole blocks they are ggml's q8_0 and q4_0, to the bit, as its reference
- * in plain C stores them. */
+/* Packed rows: blocks of 32 elements without gaps. A block is an f16 scale, then its codes. Whole
+ * blocks are ggml's q8_0 and q4_0, to the bit, as its reference in plain C stores them. */
 #include <assert.h>
 #include <math.h>
 #include <string.h>
@@ -13,7 +12,7 @@ enum { PACK = 32, HALF = PACK / 2, CODES = 2 /* bytes of the scale before them *
  *
  * q8_0, 34 bytes: x = code * scale
  *   scale   = max |x| / 127
- *   code    = x * inverse rounded to nearest, and half way away from zero, within [-127, 127]
+ *   code    = x * inverse rounded to nearest, ties away from zero, within [-127, 127]
  *
  * q4_0, 18 bytes: x = (code - 8) * scale; byte i holds element i in its lower half, element i + 16
  * in the upper one
@@ -23,13 +22,13 @@ enum { PACK = 32, HALF = PACK / 2, CODES = 2 /* bytes of the scale before them *
  *
  * inverse   = 1 / scale, before the scale is rounded; 0 where that is not finite (a block of zeros,
  *             or of nothing above about 2^-121)
- * A scale that would round to an infinite f16 is +-65504 instead, and counts as that in `inverse`:
- * so Inf, and what lies beyond such a scale, saturates, as far as its neighbours allow. A NaN
- * counts as 0. Each step is one float32 operation. Zeros fill the last block of a row. */
+ * A scale that would round to an infinite f16 becomes +-65504, also in `inverse`. So Inf, and
+ * values beyond such a scale, saturate, as far as their neighbours allow. A NaN counts as 0. Each
+ * step is one float32 operation. Zeros fill the last block of a row. */
 
 static float at_most_by(float x, float most) { return x > most ? most : x < -most ? -most : x; }
 
-/* Stores the scale; returns `inverse`. */
+/* Store the scale; return `inverse`. */
 static float put_scale(float scale, uint8_t *to)
 {
     if (fabsf(scale) >= 65520.0f)

@@ -1,11 +1,11 @@
-/* dot over i8 rows and packed ones: the rules stand in tier/dot.h. */
+/* dot over i8 rows and packed rows. The rules are in tier/dot.h. */
 #include <assert.h>
 #include <math.h>
 
 #include "tier/dot.h"
 #include "scalar/scalar.h"
 
-/* The largest |x|. */
+/* Return the largest |x|. */
 static float largest(const float *x, int64_t n)
 {
     float most = 0.0f;
@@ -14,20 +14,20 @@ static float largest(const float *x, int64_t n)
     return most;
 }
 
-/* Steps to one, or 0 where that is not finite: then all of it counts as zero. */
+/* Return levels / most, or 0 if that is not finite: then all elements count as zero. */
 static float steps(float levels, float most)
 {
     float inverse = levels / most;
     return inverse <= 3.0e38f ? inverse : 0.0f;
 }
 
-/* Elements that share a step of a query: a block's, or all. */
+/* Return how many elements of a query row share a step: those of a block, or all. */
 static int64_t together(int32_t dtype)
 {
     return kvb_formats[dtype].elements > 1 ? kvb_formats[dtype].elements : DIM_MAX;
 }
 
-/* Of a head: a step for each block, behind the codes of all. */
+/* Return the steps of a query row, one for each block. They are after the codes of all rows. */
 static float *steps_of(const kvb_group *group, int64_t head)
 {
     float *all = (float *)(void *)(group->prepared->codes + Q_ROWS * round_up(group->k_dim, LINE));
@@ -44,7 +44,7 @@ void kvb_scalar_prepare_query(int32_t dtype, const kvb_group *group)
             int64_t count = at_most(block, group->k_dim - from);
             float most = largest(q, count), inverse = steps(DOT_QUERY, most), check = 0.0f;
             for (int64_t d = 0; d < count; d++)
-                check += q[d] * 0.0f;           /* NaN where it is not finite */
+                check += q[d] * 0.0f;           /* NaN if an element is not finite */
             for (int64_t d = 0; d < count; d++) /* [q_rows][dim] */
                 group->prepared->codes[h * group->k_dim + from + d] =
                     check == 0.0f ? (int8_t)rintf(q[d] * inverse) : 0;
@@ -74,7 +74,7 @@ void kvb_scalar_qk_dot(int32_t dtype, const kvb_tile *tile, const kvb_group *gro
     }
 }
 
-/* A weight times what a code of V is worth. A NaN counts as nothing here: it stays in the sum of
+/* Return a weight times the scale of an element of V. A NaN becomes 0 here; it stays in the sum of
  * the weights. */
 static float weighted(int32_t dtype, const uint8_t *v, int64_t d, float p)
 {
@@ -82,7 +82,7 @@ static float weighted(int32_t dtype, const uint8_t *v, int64_t d, float p)
     return w == w ? w : 0.0f;
 }
 
-/* Of the elements of a head that share weights, from `from` on. */
+/* Add up the elements from `from` on that share weights. */
 static void sum_block(int32_t dtype, const kvb_tile *tile, const kvb_group *group, const float *p,
                       int64_t h, int64_t from)
 {

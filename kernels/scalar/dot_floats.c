@@ -1,5 +1,5 @@
-/* dot over bf16 and 8-bit floats: the rules stand in tier/dot.h. It is flash over a query and
- * weights that were rounded. */
+/* dot over bf16 and 8-bit floats: flash with rounded query and weights. The rules are in
+ * tier/dot.h. / */
 #include <assert.h>
 #include <math.h>
 
@@ -18,13 +18,13 @@ __attribute__((constructor)) static void make_code_bytes(void)
             float x;
             kvb_scalar_decode(floats[i], &row, 1.0f, 1, &x);
             const uint16_t word = kvb_scalar_bf16(x);
-            assert(x != x || kvb_scalar_from_bf16(word) == x); /* a value that is no bf16 */
+            assert(x != x || kvb_scalar_from_bf16(word) == x); /* each value is a bf16 */
             kvb_code_bytes[floats[i]][0][code] = (uint8_t)word;
             kvb_code_bytes[floats[i]][1][code] = (uint8_t)(word >> 8);
         }
 }
 
-/* Rounded to bf16, to nearest even; 0 below 2^-126. */
+/* Round to bf16, to nearest even; 0 below 2^-126. */
 static float rounded(float x)
 {
     return fabsf(x) < 0x1p-126f ? copysignf(0.0f, x) : kvb_scalar_from_bf16(kvb_scalar_bf16(x));

@@ -1,5 +1,5 @@
-/* What plain C streams and computes. An empty asm makes the compiler believe that a value or memory
- * is used, and keeps a copy or fill loop from becoming a library call. */
+/* The probes in plain C. An empty asm makes the compiler assume that a value or memory is used, and
+ * keeps it from replacing a copy or fill loop by a library call. */
 #include <string.h>
 
 #include "scalar/scalar.h"
@@ -12,14 +12,14 @@ enum { WORDS = LINE / sizeof(uint16_t), REALS = LINE / sizeof(real), CHAINS = 16
 #define USE(x) __asm__ volatile("" : : "r"(x))
 #define USE_MEMORY() __asm__ volatile("" : : : "memory")
 
-/* Ask for the line `distance` bytes further, which may lie behind the end of the buffer. */
+/* Prefetch the line `distance` bytes ahead, which may be after the end of the buffer. */
 static void fetch(const void *line, int64_t distance)
 {
     if (distance)
         __builtin_prefetch((const void *)((uintptr_t)line + (uintptr_t)distance));
 }
 
-/* The words of a line, at an even address, to the sums of each. */
+/* Add the 16-bit words of a line to the sums. The address is even. */
 static void add_line(const uint8_t *line, uint16_t *sums)
 {
     for (size_t i = 0; i < WORDS; i++) {
@@ -29,8 +29,7 @@ static void add_line(const uint8_t *line, uint16_t *sums)
     }
 }
 
-/* Lanes are summed in registers: where a thread's sums lie, every line would wait for the one
- * before. */
+/* Sums stay in registers: in memory every line would wait for the one before. */
 void kvb_scalar_read(const void *from, int64_t bytes, kvb_ahead ahead, kvb_sum *sum)
 {
     uint16_t lanes[WORDS];
@@ -93,7 +92,7 @@ void kvb_scalar_triad(void *to, const void *from, const void *from2, int64_t byt
     }
 }
 
-/* Independent chains of x = x / 2 + 1 / 4, which settle at 1 / 2: never denormal, never infinite.
+/* Independent chains of x = x / 2 + 1 / 4, which converge to 1 / 2: never denormal or infinite.
  */
 double kvb_scalar_flops(int64_t rounds)
 {
@@ -109,7 +108,7 @@ double kvb_scalar_flops(int64_t rounds)
     return (double)rounds * (2 * CHAINS);
 }
 
-/* Chains of sums of products of whole numbers, which the empty asm hides from the compiler. */
+/* Chains of sums of products of whole numbers; the empty asm hides them from the compiler. */
 double kvb_scalar_dots8(int64_t rounds)
 {
     int32_t a = 3, b = 5, chain[CHAINS] = {0};
@@ -123,8 +122,8 @@ double kvb_scalar_dots8(int64_t rounds)
     return (double)rounds * (2 * CHAINS);
 }
 
-/* Chains of sums, each of two products of bf16, which are loaded anew in each round. They stop
- * growing near 2^22. */
+/* Chains of sums of two products of bf16 each. The factors are loaded again in each round. Sums
+ * stop growing near 2^22. */
 double kvb_scalar_dots16(int64_t rounds)
 {
     uint16_t elements[2][CHAINS];
@@ -143,7 +142,7 @@ double kvb_scalar_dots16(int64_t rounds)
     return (double)rounds * (4 * CHAINS);
 }
 
-/* The first `bytes` of a row: whole lines, and words of what is left. */
+/* Add the first `bytes` of a row: whole lines, then words. */
 static void add_row(const uint8_t *row, int64_t bytes, kvb_sum *sum)
 {
     const int64_t whole = bytes / LINE * LINE;
@@ -155,7 +154,7 @@ static void add_row(const uint8_t *row, int64_t bytes, kvb_sum *sum)
     }
 }
 
-/* The first `bytes` of rows, or of blocks of `step` rows. */
+/* Add the first `bytes` of each row, or of each block of `step` rows. */
 static void add_rows(kvb_places rows, int32_t count, int32_t step, int64_t bytes, kvb_sum *sum)
 {
     for (int32_t t = 0; t < count; t += step)
@@ -170,7 +169,7 @@ static void add_scale(float scale, kvb_sum *sum)
     sum->rest[1] += words[1];
 }
 
-/* The bytes of the rows and the scales, and no others. */
+/* Add the rows and scales of a side, and no other bytes. */
 static void add_side(const kvb_tile *tile, const kvb_side *side, kvb_sum *sum)
 {
     for (int32_t t = tile->lead; side->scale && t < tile->count; t++)

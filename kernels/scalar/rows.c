@@ -1,5 +1,5 @@
-/* Rows of float32 to stored bytes and back. Conversions are integer arithmetic, so no rounding mode
- * reaches them. */
+/* Convert float32 rows to stored bytes and back. Conversions use integer arithmetic, so the
+ * rounding mode does not matter. */
 #include <assert.h>
 #include <float.h>
 #include <math.h>
@@ -24,7 +24,7 @@ static float float_of(uint32_t bits)
     return x;
 }
 
-/* value / 2^drop, to nearest, ties to even; drop in [1, 31] */
+/* Return value / 2^drop, to nearest, ties to even; drop in [1, 31]. */
 static uint32_t round_even(uint32_t value, uint32_t drop)
 {
     uint32_t kept = value >> drop, rest = value & ((1u << drop) - 1), half = 1u << (drop - 1);
@@ -37,9 +37,9 @@ uint16_t kvb_scalar_f16(float x)
 {
     uint32_t bits = bits_of(x), sign = bits >> 16 & 0x8000, size = bits & 0x7fffffff,
              exponent = size >> 23;
-    if (size > 0x7f800000) /* NaN: quiet, and its upper payload stays */
+    if (size > 0x7f800000) /* NaN: quiet, with its upper payload */
         return (uint16_t)(sign | 0x7e00 | (size >> 13 & 0x3ff));
-    if (size >= 0x477ff000) /* 65520, half way from the largest to the next power of two */
+    if (size >= 0x477ff000) /* 65520: half way from the largest f16 to 2^16 */
         return (uint16_t)(sign | 0x7c00);
     if (exponent >= 113) /* normal from 2^-14 on; a carry out of the fraction raises the exponent */
         return (uint16_t)(sign | round_even(size - (112u << 23), 13));
@@ -72,13 +72,14 @@ uint16_t kvb_scalar_bf16(float x)
 
 /* ---- floats of 8 bits ---------------------------------------------------------------------------
  *
- * A sign, bits of exponent, bits of fraction; base/formats.h says how many of each, and which codes
- * are Inf and NaN. What lies beyond the largest finite value, Inf included, becomes that value;
- * every NaN becomes 0x7f with its sign. A float32 is rounded at once, not by way of f16. */
+ * A sign, an exponent and a fraction; base/formats.h has their bits, and which codes are Inf and
+ * NaN. Values beyond the largest finite one, and Inf, become that value. Every NaN becomes 0x7f
+ * with its sign. A float32 is rounded once, not through f16. */
 
 static uint8_t float8(const kvb_format *f, float x)
 {
-    /* bits of a float32's fraction that are cut off, and its exponent from which on it is normal */
+    /* bits of a float32's fraction that are dropped; its exponent from which on results are normal
+     */
     const uint32_t drop = 16 + (uint32_t)f->exponent, least = 128 - (uint32_t)kvb_bias(f);
     uint32_t bits = bits_of(x), sign = bits >> 24 & 0x80, size = bits & 0x7fffffff;
     if (size > 0x7f800000)
@@ -111,14 +112,14 @@ static float from_float8(const kvb_format *f, uint8_t code)
  *   amax    = max |x|, where a NaN counts as 0
  *   scale   = amax * (1 / 127), at most FLT_MAX / 127 (f32) or 65504 (f16), then rounded to the
  *             scale's dtype
- *   inverse = 1 / scale, or 0 where that is not finite (a row of zeros, or of nothing above about
+ *   inverse = 1 / scale, or 0 if that is not finite (a row of zeros, or with nothing above about
  *             2^-121)
  *   code    = x * inverse rounded to nearest even, within [-127, 127]; 0 for a NaN
  *
- * By channel a scale is given: code = x / scale, rounded likewise, which stores divide first.
+ * With scales of channels, stores divide x by its scale first: code = x / scale, rounded likewise.
  *
- * Each step is one float32 operation. So Inf, and what lies beyond an f16 scale, saturates and
- * poisons no neighbour. */
+ * Each step is one float32 operation. So Inf, and values beyond an f16 scale, saturate, and do not
+ * change their neighbours. */
 
 float kvb_scalar_inverse(float scale)
 {
@@ -126,7 +127,7 @@ float kvb_scalar_inverse(float scale)
     return fabsf(inverse) <= FLT_MAX ? inverse : 0.0f;
 }
 
-/* Stored at `to`; returns what was stored. */
+/* Store the scale of a row at `to`; return it as stored. */
 static float put_i8_scale(const float *from, int64_t dim, int32_t scale_dtype, uint8_t *to)
 {
     float amax = 0.0f;

@@ -1,4 +1,4 @@
-/* The scalar tier: plain C that states what every other tier must compute. */
+/* The scalar tier: plain C that defines what every other tier must compute. */
 #ifndef KVB_SCALAR_H
 #define KVB_SCALAR_H
 
@@ -20,7 +20,7 @@ static inline float kvb_scalar_from_bf16(uint16_t bits)
     memcpy(&x, &word, sizeof x);
     return x;
 }
-/* 1 / scale, or 0 where that is not finite: then all that is multiplied by it counts as zero. */
+/* Return 1 / scale, or 0 if that is not finite: then all products with it are zero. */
 float kvb_scalar_inverse(float scale);
 static inline float kvb_scalar_number(float x) { return x == x ? x : 0.0f; } /* a NaN counts as 0 */
 
@@ -30,16 +30,16 @@ void kvb_scalar_decode(int32_t read, const uint8_t *row, float scale, int64_t di
 /* ---- blocks.c: packed rows ------------------------------------------------------------------- */
 
 void kvb_scalar_pack(int32_t dtype, const float *from, int64_t dim, uint8_t *row);
-float kvb_scalar_packed(int32_t dtype, const uint8_t *row, int64_t d); /* element d: */
-int kvb_scalar_code(int32_t dtype, const uint8_t *row, int64_t d);     /* its code, also of i8, */
-/* times its block's scale; of i8 1 */
+float kvb_scalar_packed(int32_t dtype, const uint8_t *row, int64_t d); /* value of element d */
+int kvb_scalar_code(int32_t dtype, const uint8_t *row, int64_t d);     /* its code; also for i8 */
+/* the scale of its block; 1 for i8 */
 float kvb_scalar_step(int32_t dtype, const uint8_t *row, int64_t d);
 
 /* ---- attend.c -------------------------------------------------------------------------------- */
 
-/* What every stage may count on. */
+/* Assert what every stage may rely on. */
 void kvb_scalar_assert(const kvb_tile *tile, const kvb_group *group);
-/* A query row: in this tier they lie one after another. */
+/* Return a query row. In this tier each is contiguous. */
 static inline const float *kvb_scalar_q(const kvb_group *g, int64_t q_row)
 {
     return g->q + q_row * g->k_pad;

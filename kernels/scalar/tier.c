@@ -1,5 +1,5 @@
-/* The table of the scalar tier. Group classes differ in nothing here: a loop over heads serves all
- * of them, and one function K in rows and K transposed. */
+/* The table of the scalar tier. One function serves all group classes, with a loop over query rows,
+ * and both K in rows and K transposed. */
 #include "scalar/scalar.h"
 
 #define WAY(word, way)                                                                 \

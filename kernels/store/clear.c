@@ -1,4 +1,4 @@
-/* A cache without tokens: clear zeros its bytes, reset forgets them. */
+/* Emptying a cache: clear zeros its bytes, reset sets its lengths to zero. */
 #include <string.h>
 
 #include "store/store.h"
@@ -9,7 +9,8 @@ typedef struct clear_task {
     const kvb_tier *tier;
 } clear_task;
 
-/* A thread's share of a plane, as float32 rows of zeros: so it is the tier that stores. */
+/* Zero a thread's share of a plane. It is encoded as float32 rows of zeros, so that the tier's
+ * stores are used. */
 static void clear_share(const clear_task *task, uint8_t *plane, int64_t bytes, int32_t thread)
 {
     static const float zeros[DIM_MAX];

@@ -1,4 +1,4 @@
-/* Matrices of float32: transposed, or a row of logits put in its position. */
+/* Tasks on float32 matrices: transpose them, or copy a row of logits to its position. */
 #include <string.h>
 
 #include "store/store.h"
@@ -10,8 +10,8 @@ typedef struct matrix_task {
     uint8_t *to;
     int64_t matrices;
     int64_t row;          /* bytes that stay together */
-    int64_t outer, inner; /* of transpose: [inner][outer] rows to [outer][inner] */
-    int64_t rows;         /* of logits, in each matrix */
+    int64_t outer, inner; /* transpose: [inner][outer] rows to [outer][inner] */
+    int64_t rows;         /* logits: rows of each matrix */
     int64_t *position;
 } matrix_task;
 
@@ -22,7 +22,7 @@ void kvb_copy(const kvb_tier *tier, uint8_t *to, const uint8_t *from, int64_t by
     memcpy(to + lines, from + lines, (size_t)(bytes - lines));
 }
 
-/* Floats of all sizes together in bytes, none below 1; or a message that names one. */
+/* Multiply all sizes to the bytes of a float32 array. Refuse a size below 1 and an overflow. */
 static int32_t check_sizes(const char *const *names, const int64_t *sizes, int count,
                            int64_t *bytes)
 {
@@ -45,7 +45,7 @@ static int32_t check_apart(const char *name, const void *from, int64_t from_byte
     return KVB_OK;
 }
 
-/* A task that reads and writes so many bytes. */
+/* Make a task that reads `bytes` bytes and writes as many. */
 static int32_t new_task(int32_t isa, int32_t threads, int64_t bytes, kvb_task **out,
                         matrix_task **made)
 {
@@ -64,7 +64,7 @@ static int32_t new_task(int32_t isa, int32_t threads, int64_t bytes, kvb_task **
 
 /* ---- transpose ------------------------------------------------------------------------------- */
 
-/* A share of the rows of all targets, in the order in which they are written. */
+/* Do a thread's share of the target rows of all matrices, in address order. */
 static void transpose(kvb_task *base, int32_t thread, void *scratch)
 {
     const matrix_task *t = (const matrix_task *)base;
@@ -104,7 +104,8 @@ int32_t kvb_task_transpose(const float *from, float *to, int64_t matrices, int64
 
 /* ---- logits ---------------------------------------------------------------------------------- */
 
-/* A share of the lines of each row; the last thread has what is less than one, too. */
+/* Do a thread's share of the lines of each row. The last thread also copies the rest, which is less
+ * than a line. */
 static void logits(kvb_task *base, int32_t thread, void *scratch)
 {
     const matrix_task *t = (const matrix_task *)base;

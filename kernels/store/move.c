@@ -1,4 +1,4 @@
-/* A cache grown in place: its stretches move up, the last of them first. */
+/* repack: grow a cache in place. Its stretches move to higher addresses, the last one first. */
 #include <string.h>
 
 #include "cache/touched.h"
@@ -10,7 +10,7 @@ typedef struct repack_task {
     const kvb_tier *tier;
 } repack_task;
 
-/* The planes follow one another as kvb_cache_bind lays them. */
+/* Whether the planes follow each other as kvb_cache_bind places them. */
 static bool in_one_block(const kvb_cache *c)
 {
     return c->v.rows == c->k.rows + c->k.bytes && c->k.scales == c->v.rows + c->v.bytes &&
@@ -26,18 +26,19 @@ static int32_t check_pair(const kvb_cache *from, const kvb_cache *to)
                         "to: layout, inner, dtypes, scales, channels, ring, batch, kv_heads, "
                         "head_dim and v_dim must be those of from");
     if (!kvb_layouts[from->layout].whole)
-        return kvb_fail(KVB_BAD_ARGUMENT, "layout: repack moves whole heads, which %s has not",
+        return kvb_fail(KVB_BAD_ARGUMENT, "layout is %s; repack needs contiguous heads",
                         kvb_word("layout", from->layout));
     if (kvb_tensor(from->k.tensor) != kvb_tensor(to->k.tensor) ||
         kvb_tensor(from->v.tensor) != kvb_tensor(to->v.tensor))
-        return kvb_fail(KVB_BAD_ARGUMENT, "to: k_tensor and v_tensor must be those of from");
+        return kvb_fail(KVB_BAD_ARGUMENT, "to: k.tensor and v.tensor must be those of from");
     if (to->capacity < from->capacity)
         return kvb_fail(KVB_BAD_ARGUMENT, "to: capacity %lld is below %lld, that of from",
                         (long long)to->capacity, (long long)from->capacity);
     if (to->k.head_stride < from->k.head_stride || to->v.head_stride < from->v.head_stride)
-        return kvb_fail(
-            KVB_BAD_ARGUMENT, "to: pad %lld lets rows move down; it must be at least %lld",
-            (long long)to->pad, (long long)(from->k.head_stride - (to->k.head_stride - to->pad)));
+        return kvb_fail(KVB_BAD_ARGUMENT,
+                        "to: pad %lld moves rows to lower addresses; it must be at least %lld",
+                        (long long)to->pad,
+                        (long long)(from->k.head_stride - (to->k.head_stride - to->pad)));
     if (from->k.rows != to->k.rows || !in_one_block(from) || !in_one_block(to))
         return kvb_fail(KVB_BAD_ARGUMENT, "to: must be bound to the memory of from");
     for (int64_t seq = 0; seq < from->batch; seq++)
@@ -48,8 +49,9 @@ static int32_t check_pair(const kvb_cache *from, const kvb_cache *to)
     return KVB_OK;
 }
 
-/* So many bytes to where they may overlap, no further down: from the last part to the first, each
- * as long as the way that it moves, so that no part is written over before it has moved. */
+/* Move `bytes` bytes to the same or a higher address; the two places may overlap. They move in
+ * parts that are as long as the move, the last part first. So no part is overwritten before it has
+ * moved. / */
 static void move_up(const kvb_tier *tier, uint8_t *to, const uint8_t *from, int64_t bytes)
 {
     const int64_t way = to - from;
@@ -62,13 +64,13 @@ static void move_up(const kvb_tier *tier, uint8_t *to, const uint8_t *from, int6
         }
 }
 
-/* Rows of a plane, or its scales: those of sequence and head `i` lie `stride` bytes apart. */
+/* The rows of a plane, or its scales. Those of sequence and head i begin at i * stride. */
 typedef struct moved {
     uint8_t *to;
     const uint8_t *from;
     int64_t to_stride, from_stride;
-    int64_t row, block; /* bytes of one, and how many move together */
-    double payload;     /* of `row` */
+    int64_t row, block; /* bytes of a row or scale, and how many of them move together */
+    double payload;     /* bytes of `row` without padding */
 } moved;
 
 enum { MOVED = 2 * PLANES };
@@ -95,7 +97,7 @@ static moved rows_of(const kvb_plane *from, const kvb_plane *to)
                    .payload = kvb_row_size(from)};
 }
 
-/* In the order in which they move: the last of all first. */
+/* List what moves, in the order of moving: the last one in memory first. */
 static void moved_of(const kvb_cache *from, const kvb_cache *to, moved all[MOVED])
 {
     all[0] = scales_of(&from->v, &to->v);
@@ -104,14 +106,15 @@ static void moved_of(const kvb_cache *from, const kvb_cache *to, moved all[MOVED
     all[3] = rows_of(&from->k, &to->k);
 }
 
-/* Bytes that move of sequence and head `i`: live rows, or the blocks that they lie in. */
+/* Return the bytes that move for sequence and head i: those of its live rows, or of their blocks.
+ */
 static int64_t stretch(const kvb_cache *c, const moved *p, int64_t i)
 {
     return round_up(c->lengths[i / c->kv_heads], p->block) * p->row;
 }
 
-/* No stretch moves down, and the last of all goes first: so none is written over before it has
- * moved. */
+/* Move all stretches. None moves to a lower address, and the last one moves first, so none is
+ * overwritten before it has moved. */
 static void repack(kvb_task *base, int32_t thread, void *scratch)
 {
     const repack_task *task = (const repack_task *)base;
@@ -127,8 +130,8 @@ static void repack(kvb_task *base, int32_t thread, void *scratch)
     memmove(task->to->lengths, c->lengths, (size_t)c->batch * sizeof *c->lengths);
 }
 
-/* What is read and written, each counted by itself: payload; padding of rows and blocks is in
- * `issued`; lines as if each stretch began on one. What stays where it is counts nowhere. */
+/* Count what is read and written, both: `compulsory` is without padding, `issued` with it. Each
+ * stretch counts lines as if it began on a line. Stretches that stay in place do not count. */
 static kvb_traffic traffic_of(const kvb_cache *c, const kvb_cache *to)
 {
     kvb_traffic t = {0};
@@ -148,12 +151,12 @@ static kvb_traffic traffic_of(const kvb_cache *c, const kvb_cache *to)
     return t;
 }
 
-/* Its rows are where they lay when a run began. */
+/* Refuse a run that stores tokens before a repack: it must find the rows as the run began. */
 static int32_t ready(const kvb_task *base, int64_t grown)
 {
     const repack_task *task = (const repack_task *)base;
     if (grown)
-        return kvb_fail(KVB_BAD_ARGUMENT, "lengths: the run stores tokens in front of a repack");
+        return kvb_fail(KVB_BAD_ARGUMENT, "lengths: the run stores tokens before a repack");
     return check_pair(task->from, task->to);
 }
 
@@ -166,8 +169,8 @@ int32_t kvb_task_repack(const kvb_cache *from, const kvb_cache *to, int32_t isa,
     TRY(kvb_check_given("task", out));
     if (threads > 1)
         return kvb_fail(KVB_UNSUPPORTED,
-                        "threads is %d: each stretch moves to where another one "
-                        "lay, so one thread moves them in turn",
+                        "threads is %d; repack needs one thread, because each stretch moves to "
+                        "where another one was",
                         threads);
     repack_task *task = kvb_task_new(sizeof *task, from, threads);
     if (!task)

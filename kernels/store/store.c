@@ -1,8 +1,8 @@
-/* Rows into a cache: append and bulk. */
+/* append and bulk: store rows into a cache. */
 #include "store/store.h"
 
-/* Tokens taken together: token-major sources are then read in order, and a head's rows written side
- * by side. */
+/* Tokens that are taken together. So token-major sources are read in order, and several rows of a
+ * head are written side by side. */
 enum { TOGETHER = 16 };
 
 typedef struct store_task {
@@ -10,8 +10,9 @@ typedef struct store_task {
     kvb_store args;
 } store_task;
 
-/* A row divided by scales of channels, or where these are null by that of the tensor. In float32,
- * by division, as others do it: times 1 / scale would round some elements to another code. */
+/* Divide a row by the scales of channels, or by that of the tensor if `channel` is null. Other
+ * libraries divide in float32, too: multiplying by 1 / scale would round some elements to another
+ * code. */
 static void divide(const float *restrict from, int64_t dim, const float *restrict channel,
                    float tensor, float *restrict to)
 {
@@ -21,7 +22,7 @@ static void divide(const float *restrict from, int64_t dim, const float *restric
         to[d] = from[d] / tensor;
 }
 
-/* As many rows at once as there is room for: streams end with each call. */
+/* Divided rows are encoded in as few calls as the buffer allows: a call ends its streams. */
 void kvb_encode_rows(int32_t isa, const kvb_plane *plane, int64_t head, bool of_one,
                      const kvb_encode *rows)
 {
@@ -48,15 +49,16 @@ void kvb_encode_rows(int32_t isa, const kvb_plane *plane, int64_t head, bool of_
     }
 }
 
-/* Tokens of a pass that are written: a ring keeps the last `capacity` of them, nothing else runs
- * past its end. */
+/* Return how many tokens of a pass are written. A ring keeps only the last `capacity` of them;
+ * other caches are not stored past their end. */
 static int64_t stored(const kvb_store *a, int64_t seq)
 {
     const kvb_cache *c = a->cache;
     return at_most(a->tokens, c->ring ? c->capacity : at_least(0, c->capacity - c->lengths[seq]));
 }
 
-/* How many of the rows lie one token stride apart; or are all left out by the table. */
+/* Return how many rows from the first on are one token stride apart, or are all left out by the
+ * table. */
 static int64_t run_of(const int64_t *rows, int64_t count, int64_t token_stride)
 {
     int64_t n = 1;
@@ -65,18 +67,20 @@ static int64_t run_of(const int64_t *rows, int64_t count, int64_t token_stride)
     return n;
 }
 
-/* Rows of a source that go into a plane. */
+/* The rows of a source that are stored into a plane. */
 typedef struct inflow {
     const kvb_plane *plane;
     const float *source;
-    int64_t to_token, to_head; /* floats of the source, from a row to the next token's, or head's */
-    /* [TOGETHER], of the first head, in the plane: `own`, or those of a plane that is alike */
+    int64_t to_token, to_head; /* floats of the source from a row to the next token's, or head's */
+    /* [TOGETHER], offsets of the first head in the plane: `own`, or those of a plane that is alike
+     */
     const int64_t *rows, *scales;
     int64_t own_rows[TOGETHER], own_scales[TOGETHER];
     kvb_encode run;
 } inflow;
 
-/* Tokens from `token` of a sequence on. `other`: null, or of an alike plane. */
+/* Begin with tokens from `token` of a sequence on. `other`: the inflow of an alike plane, or null.
+ */
 static void start(const kvb_store *a, const kvb_plane *p, const float *source, int64_t seq,
                   int64_t token, int64_t count, const inflow *other, inflow *w)
 {
@@ -102,22 +106,23 @@ static void start(const kvb_store *a, const kvb_plane *p, const float *source, i
     };
 }
 
-/* One run of rows: that of token `at` of those taken together, which is `token` of the source's
- * sequence, and of KV head `head` comes first. To `beside` the cache where that is not null. */
+/* Store one run of rows. The first one is of KV head `head` and of token `at` of those taken
+ * together, which is `token` of the source's sequence. Rows go to `beside` if it is not null, else
+ * to the cache. */
 static void store_run(const kvb_store *a, inflow *w, int64_t at, int64_t token, int64_t head,
                       uint8_t *beside)
 {
     const kvb_plane *p = w->plane;
-    kvb_encode *run = &w->run; /* in place: a copy of it takes a tenth of the time of a row */
+    kvb_encode *run = &w->run; /* changed in place: copying it takes a tenth of a row's time */
     run->from = w->source + token * w->to_token + head * w->to_head;
     run->scale = kvb_scaled(p) ? p->scales + w->scales[at] + head * p->scale_head_stride : NULL;
     run->to = beside ? beside : p->rows + w->rows[at] + head * p->head_stride;
     kvb_encode_rows(a->isa, p, head, a->head_major, run);
 }
 
-/* Tokens at .. at + n of those taken together, for `heads` KV heads from `head` on. A transposed
- * plane's are encoded beside the cache, LANES tokens of each head, and then laid into their blocks.
- */
+/* Store tokens at .. at + n of those taken together, for `heads` KV heads from `head` on. Rows of a
+ * transposed plane are encoded beside the cache, LANES tokens of each head, and then laid into
+ * their blocks. */
 static void store_some(const kvb_store *a, inflow in[PLANES], int64_t seq, int64_t first,
                        int64_t at, int64_t n, int64_t head, int64_t heads, uint8_t *beside)
 {
@@ -134,8 +139,8 @@ static void store_some(const kvb_store *a, inflow in[PLANES], int64_t seq, int64
     }
 }
 
-/* Source tokens first .. first + count of one sequence and `heads` KV heads, in the order of the
- * source: runs of tokens of a head, or of heads of a token. Reads then follow one stream. */
+/* Store source tokens first .. first + count of one sequence and `heads` KV heads, in the order of
+ * the source: runs of tokens of a head, or of heads of a token. So reads follow one stream. */
 static void store_block(const kvb_store *a, int64_t seq, int64_t head, int64_t heads, int64_t first,
                         int64_t count, uint8_t *beside)
 {
@@ -158,14 +163,14 @@ static void store_block(const kvb_store *a, int64_t seq, int64_t head, int64_t h
     }
 }
 
-/* Source tokens in front of those that a ring keeps. */
+/* Return how many source tokens come before those that a ring keeps. */
 static int64_t skipped_of(const kvb_store *a, int64_t tokens)
 {
     return a->cache->ring ? a->tokens - tokens : 0;
 }
 
-/* Blocks that a sequence's tokens are taken in, at most; they begin where those of transposed K do.
- */
+/* Return the most blocks in which a sequence's tokens are taken. They begin where blocks of
+ * transposed planes begin. */
 static int64_t most_blocks(const kvb_store *a)
 {
     const kvb_cache *c = a->cache;
@@ -178,9 +183,9 @@ static int64_t most_blocks(const kvb_store *a)
     return most;
 }
 
-/* Units are (sequence, block, heads): all heads of a token-major source, unless there are too few
- * blocks for the threads. A thread takes a stretch of units. Where K is transposed, blocks are
- * those of the cache. */
+/* Do a thread's consecutive units. A unit is (sequence, block, heads). It has all heads of a
+ * token-major source, unless there are too few blocks for the threads. If K is transposed, blocks
+ * are those of the cache. */
 static void work(kvb_task *base, int32_t thread, void *scratch)
 {
     const kvb_store *a = &((store_task *)base)->args;
@@ -237,8 +242,8 @@ static int32_t check(const kvb_store *a, int32_t threads)
     return KVB_OK;
 }
 
-/* Lengths and tables may have changed since the task was planned, and its last pass is behind what
- * the run adds. */
+/* Check the task before a run: lengths and table may have changed, and its last pass comes after
+ * the tokens that the run adds. */
 static int32_t ready(const kvb_task *base, int64_t grown)
 {
     kvb_store all = ((const store_task *)base)->args;

@@ -1,4 +1,4 @@
-/* Rows into a cache. */
+/* Storing rows into a cache. */
 #ifndef KVB_STORE_H
 #define KVB_STORE_H
 
@@ -7,15 +7,15 @@
 
 #pragma GCC visibility push(hidden)
 
-/* Rows of KV heads from `head` on, each of the next head, or all of this one where they are tokens
- * of it, into the bytes of a plane. */
+/* Encode rows to the bytes of a plane. of_one: all rows are tokens of KV head `head`; else the rows
+ * are those of `head` and the next KV heads. */
 void kvb_encode_rows(int32_t isa, const kvb_plane *plane, int64_t head, bool of_one,
                      const kvb_encode *rows);
 
-/* matrices.c: by the tier's own copy, to where it does not overlap; of any number of bytes */
+/* matrices.c: copy any number of bytes with the tier's copy. `to` and `from` must not overlap. */
 void kvb_copy(const kvb_tier *tier, uint8_t *to, const uint8_t *from, int64_t bytes);
 
-/* traffic.c: a code where memory to count with is lacking */
+/* traffic.c: count what a pass moves. Fails if memory is lacking. */
 int32_t kvb_traffic_store(const kvb_store *args, kvb_traffic *traffic);
 
 #pragma GCC visibility pop

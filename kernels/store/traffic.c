@@ -1,10 +1,10 @@
-/* What a store moves. */
+/* Counts what a store moves. */
 #include <stdlib.h>
 
 #include "cache/touched.h"
 #include "store/store.h"
 
-/* A ring keeps the last tokens that it is given. */
+/* Return the tokens of a sequence that are written. A ring keeps the last ones that it gets. */
 static kvb_reach written(const kvb_touched *t, int64_t seq)
 {
     const kvb_store *a = t->of;
@@ -13,8 +13,8 @@ static kvb_reach written(const kvb_touched *t, int64_t seq)
     return (kvb_reach){.first = end - count, .end = end};
 }
 
-/* How many of a sequence's tokens first .. end are kept, which the table may leave out; kept[i]:
- * whether first + i is. */
+/* Count the tokens first .. end of a sequence that the table does not leave out. kept[i]: whether
+ * first + i is one of them. */
 static int64_t kept_tokens(const kvb_cache *c, int64_t seq, int64_t first, int64_t end,
                            uint8_t *kept)
 {
@@ -27,8 +27,7 @@ static int64_t kept_tokens(const kvb_cache *c, int64_t seq, int64_t first, int64
     return count;
 }
 
-/* Lines of the source rows of a plane, of the last `count` tokens of one sequence, in the order in
- * which they lie. */
+/* Count the lines of a plane's source rows, for the last `count` tokens of one sequence. */
 static double source_lines(const kvb_store *a, const kvb_plane *p, int64_t seq, const uint8_t *kept,
                            int64_t count, int64_t *next)
 {
@@ -44,15 +43,13 @@ static double source_lines(const kvb_store *a, const kvb_plane *p, int64_t seq, 
     return lines;
 }
 
-/* How often an element of a source is read: for its row's scale, where there is one, and for its
- * code. */
+/* Return how often a source element is read: for its code, and for its row's scale (if any). */
 static double source_reads(const kvb_plane *p)
 {
     return kvb_scaled(p) || kvb_formats[p->dtype].elements > 1 ? 2.0 : 1.0;
 }
 
-/* Stores count the rows that they keep, and what those are made from; padding is in `issued` and
- * `line`. */
+/* A store counts the rows that are kept, and their source. Padding is in `issued` and `line`. */
 int32_t kvb_traffic_store(const kvb_store *a, kvb_traffic *t)
 {
     const kvb_cache *c = a->cache;

@@ -1,10 +1,10 @@
-/* Stored rows back to float32. */
+/* unpack: decode stored rows to float32. */
 #include <string.h>
 
 #include "cache/touched.h"
 #include "store/store.h"
 
-enum { BLOCK = 16 }; /* tokens taken together */
+enum { BLOCK = 16 }; /* tokens that are taken together */
 
 typedef struct unpack_task {
     kvb_task task;
@@ -16,17 +16,17 @@ typedef struct unpack_task {
     float *v;
 } unpack_task;
 
-/* Tokens that the planes still hold. The oldest is token 0, or in a ring the one `capacity` before
- * the end. */
+/* Return how many tokens the planes still hold. The oldest is token 0, or in a ring the one
+ * `capacity` before the end. */
 static int64_t live(const kvb_cache *c, int64_t seq)
 {
     return at_most(c->lengths[seq], c->capacity);
 }
 
-/* Rows of a plane, of one sequence and KV head: `held` of them are there. */
+/* Rows of a plane for one sequence and KV head, of which the cache holds `held`. */
 typedef struct taken {
     int64_t rows[BLOCK], scales[BLOCK];
-    int64_t first, held; /* the token of the first one */
+    int64_t first, held; /* token of the first row, number of rows held */
 } taken;
 
 static float scale_at(const kvb_plane *p, int64_t at)
@@ -38,7 +38,7 @@ static float scale_at(const kvb_plane *p, int64_t at)
     return scale;
 }
 
-/* A row in its place, or out of its block to `beside`. */
+/* Return a row: in place, or gathered from its block into `beside`. */
 static const uint8_t *row_at(const kvb_plane *p, int64_t row, int64_t lane, uint8_t *beside)
 {
     if (!p->cell)
@@ -47,8 +47,8 @@ static const uint8_t *row_at(const kvb_plane *p, int64_t row, int64_t lane, uint
     return beside;
 }
 
-/* Row i of those taken. What the cache does not hold becomes zero: tokens behind the length, and
- * blocks that the table leaves out. */
+/* Decode row i of those taken. Tokens after the length, and blocks that the table leaves out,
+ * become zeros. */
 static void unpack_row(const unpack_task *task, const kvb_plane *p, const taken *from, int64_t head,
                        int64_t i, float *to)
 {
@@ -67,7 +67,7 @@ static void unpack_row(const unpack_task *task, const kvb_plane *p, const taken 
         to[d] *= p->channel[head * p->dim + d];
 }
 
-/* Tokens at .. at + count of the output, of one sequence and KV head. */
+/* Write tokens at .. at + count of the output, for one sequence and KV head. */
 static void unpack_block(const unpack_task *task, int64_t seq, int64_t head, int64_t at,
                          int64_t count)
 {
@@ -98,7 +98,7 @@ static void work(kvb_task *base, int32_t thread, void *scratch)
     }
 }
 
-/* What belongs to the caller and may have changed since the task was planned. */
+/* Check the caller's lengths and table, which may have changed since the task was planned. */
 static int32_t ready(const kvb_task *base, int64_t grown)
 {
     const unpack_task *task = (const unpack_task *)base;
@@ -110,7 +110,7 @@ static int32_t ready(const kvb_task *base, int64_t grown)
     return kvb_check_range("tokens", task->tokens, 1, c->capacity - task->first);
 }
 
-/* Of so many rows of each plane. */
+/* Count the traffic of `rows` rows of each plane. */
 static kvb_traffic traffic_of(const kvb_cache *c, double rows)
 {
     const double floats = rows * (double)((c->k.dim + c->v.dim) * (int64_t)sizeof(float));
@@ -120,7 +120,7 @@ static kvb_traffic traffic_of(const kvb_cache *c, double rows)
     return t;
 }
 
-/* `first` counts from the oldest token that is held. */
+/* `first` counts from the oldest token that the cache holds. */
 int32_t kvb_task_unpack(const kvb_cache *cache, int64_t first, int64_t tokens, float *k, float *v,
                         int32_t isa, int32_t threads, kvb_task **out)
 {

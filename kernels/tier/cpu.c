@@ -1,5 +1,5 @@
-/* Which tiers this CPU runs, and which halves of them. A tier needs instructions and, on x86, an
- * operating system that saves its registers; a half may need more. */
+/* Which tiers and halves this CPU runs. A tier needs instructions and, on x86, an operating system
+ * that saves its registers. A half may need more instructions. */
 #include "tier/tier.h"
 
 typedef struct needs needs;
@@ -9,18 +9,18 @@ typedef struct rung {
     const needs *needs;
 } rung;
 
-/* What a half needs beyond what its tier does. */
+/* A half that needs more of the CPU than its tier. */
 enum { QK = 1 << KVB_K, PV = 1 << KVB_V, BOTH = QK | PV };
 typedef struct half {
     int32_t isa;
-    int32_t planes; /* of QK, of PV, of both */
+    int32_t planes; /* QK, PV or BOTH */
     int32_t way;
     const needs *more;
 } half;
 
-/* For each architecture: `needs`, what is found here, the tiers with the best first, those of which
- * richer CPUs run more than a tier needs, and the halves that need more. A tier that is not listed
- * does not exist there. */
+/* Each architecture defines: `needs`; found(), what this CPU has; `ladder`, its tiers, the best one
+ * first; `richer`, tiers with a second table for CPUs with more instructions (kvb_tier_with);
+ * `halves` that need more than their tier. A tier that is not in `ladder` does not exist there. */
 #if defined(__x86_64__) || defined(__i386__)
 
 #include <cpuid.h>
@@ -31,7 +31,7 @@ enum { FMA = 1 << 12, OSXSAVE = 1 << 27, AVX = 1 << 28, F16C = 1 << 29 };
 enum { AVX2 = 1 << 5, AVX512F = 1 << 16, AVX512DQ = 1 << 17, AVX512BW = 1 << 30 };
 enum { AVX512VBMI = 1 << 1, AVX512VNNI = 1 << 11 }; /* leaf 7 ecx */
 enum { AVXVNNI = 1 << 4, AVX512BF16 = 1 << 5 };     /* leaf 7, subleaf 1 */
-#define AVX512VL (1u << 31)                         /* no int, so no enum */
+#define AVX512VL (1u << 31)                         /* too large for an enum */
 enum { STATE_XMM = 1 << 1, STATE_YMM = 1 << 2, STATE_ZMM = 7 << 5 };
 
 struct needs {
@@ -95,8 +95,7 @@ static const half halves[] = {{ISA_AVX512, BOTH, WAY_DOT_I8, &vnni},
 #include <sys/auxv.h>
 #include <sys/prctl.h>
 
-/* Bits of AT_HWCAP and AT_HWCAP2, and the bits of an SVE vector: 0 for none, or for a tier to which
- * it is all the same. */
+/* Bits of AT_HWCAP and AT_HWCAP2. `vector`: bits of an SVE vector; 0: none, or any for a tier. */
 enum { ASIMD = 1 << 1, ASIMDDP = 1 << 20, SVE = 1 << 22 };
 enum { SVEBF16 = 1 << 12, BF16 = 1 << 14 }; /* AT_HWCAP2 */
 
@@ -106,9 +105,8 @@ struct needs {
     int32_t vector;
 };
 
-/* The length is the calling thread's, and those that it starts inherit it: one that changes its
- * own, or is started by one that did, must not run a tier. The kernel may hold it below what the
- * CPU can do. */
+/* The vector length is that of the calling thread; threads that it starts inherit it. A thread with
+ * another length must not run a tier. The operating system may set it below the CPU's length. */
 static needs found(void)
 {
     needs cpu = {.hwcap = getauxval(AT_HWCAP), .hwcap2 = getauxval(AT_HWCAP2)};
@@ -164,7 +162,7 @@ static const half halves[] = {{-1, BOTH, 0, &nothing}};
 
 enum { RUNGS = sizeof ladder / sizeof *ladder, HALVES = sizeof halves / sizeof *halves };
 
-/* Asked once, when the library is loaded: a virtual machine answers each cpuid itself, in tens of
+/* Found once, when the library is loaded: in a virtual machine each cpuid takes tens of
  * microseconds. */
 static needs cpu;
 __attribute__((constructor)) static void ask(void) { cpu = found(); }

@@ -38,7 +38,10 @@
  * 2^-126 may count as zero: an element of q or of a row, a weight, a product. An element of q that
  * rounds to 2^128 is infinite.
  *
- * The rules are those of all tiers. */
+ * A query and weights of two bf16 each would have the error of float32. On a Zen 4 that took .79 of
+ * the time of flash for e4m3 and .93 for e5m2; it is not built.
+ *
+ * These rules are the same on all tiers. */
 #ifndef KVB_DOT_H
 #define KVB_DOT_H
 

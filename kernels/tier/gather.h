@@ -1,7 +1,7 @@
-/* Packed rows on their way past the caches: rows that lie one behind another are gathered, and
- * leave as whole lines. What is of a line that other rows share goes by ordinary stores, and no
- * byte of theirs is touched. Whoever includes this says how a line is streamed: GATHER_LINE(to,
- * from). */
+/* Store packed rows past the caches. Rows that follow each other are gathered and stored as whole
+ * lines. Parts of lines that other rows share are stored by ordinary stores, without touching the
+ * bytes of those rows. A file that includes this defines GATHER_LINE(to, from), which streams a
+ * line. */
 #ifndef KVB_GATHER_H
 #define KVB_GATHER_H
 
@@ -11,9 +11,9 @@
 
 typedef struct gather {
     _Alignas(LINE) uint8_t bytes[LINE + DIM_MAX * 4];
-    uint8_t *line; /* where the first of them belongs: a line begins there */
-    uint8_t *next; /* where the next one does; null before the first row */
-    int64_t begin; /* bytes from begin to before end are there */
+    uint8_t *line; /* target of bytes[0]: the start of a line */
+    uint8_t *next; /* target of the next row, if it follows; null before the first row */
+    int64_t begin; /* bytes[begin .. end) are filled */
     int64_t end;
 } gather;
 
@@ -23,7 +23,7 @@ static inline void gather_begin(gather *g)
     g->begin = g->end = 0;
 }
 
-/* What is left of the last line. */
+/* Store the rest, which is less than a line. */
 static inline void gather_end(gather *g)
 {
     if (g->end > g->begin)
@@ -31,7 +31,7 @@ static inline void gather_end(gather *g)
     g->begin = g->end;
 }
 
-/* Where to put the row that belongs at `to`. */
+/* Return where in the buffer to put the row whose target is `to`. */
 static inline uint8_t *gather_room(gather *g, uint8_t *to)
 {
     if (g->next != to) {
@@ -43,7 +43,7 @@ static inline uint8_t *gather_room(gather *g, uint8_t *to)
     return g->bytes + g->end;
 }
 
-/* A row of so many bytes was put there. */
+/* Call when a row of `bytes` bytes was put there: stores the lines that are full. */
 static inline void gather_row(gather *g, int64_t bytes)
 {
     int64_t at = 0;

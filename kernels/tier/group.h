@@ -4,66 +4,66 @@
 
 #include "tier/tile.h"
 
-/* The q of a group as whole numbers, or as words of bf16. */
+/* The q of a group as whole numbers or as bf16, for `dot`. */
 typedef struct kvb_prepared {
-    /* what a whole one is worth; NaN where q is not finite. Of packed rows it stands with the
-     * codes, */
+    /* the value of code 1 of each query row; NaN if q is not finite. For packed formats steps and
+     * firsts are after the codes */
     float step[Q_ROWS];
-    int32_t first[Q_ROWS]; /* and so does what a score's sum begins with */
+    int32_t first[Q_ROWS]; /* the start value of a score's sum */
     _Alignas(LINE) int8_t codes[];
 } kvb_prepared;
 
-/* Room for them with steps and beginnings, seven bytes an element; or for as many floats as q has.
- */
+/* Bytes of kvb_prepared with its codes, and for packed formats steps and firsts: seven bytes per
+ * element. Enough for q as floats, too. */
 static inline int64_t prepared_bytes(int64_t dim)
 {
     return at_least((int64_t)sizeof(kvb_prepared) + 7 * Q_ROWS * round_up(dim, 2 * LINE),
                     Q_ROWS * round_up(dim, LANES) * (int64_t)sizeof(float));
 }
 
-/* Where q of a group has an element of one of its rows. */
+/* Return the index in q of element d of a query row. */
 static inline int64_t q_index(int64_t d, int64_t q_row, int64_t slots, int64_t part)
 {
     return (d / part * slots + q_row) * part + d % part;
 }
 
-/* Softmax state of up to Q_ROWS query rows that share a KV head: one for each query of a sequence
- * and each of its heads. */
+/* Query rows that share a KV head, up to Q_ROWS, with their softmax state. A sequence has a query
+ * row for each of its queries and each query head. */
 typedef struct kvb_group {
     int32_t q_rows;
     int32_t slots; /* q_rows rounded up to a class: 1, 2, 4 or 8 */
     int32_t k_dim, v_dim;
-    int64_t k_pad, v_pad; /* dims rounded up to LANES */
-    /* elements of a row that lie side by side in q: as the tier has them, of `dot` k_pad */
+    int64_t k_pad, v_pad; /* dims rounded up to a multiple of LANES */
+    /* elements of one query row stored side by side in q: q_part of the tier; for `dot`, k_pad */
     int64_t part;
-    /* [k_pad / part][slots][part], times scale * log2(e); zero behind dim and behind q_rows */
+    /* [k_pad / part][slots][part], times scale * log2(e); zero after dim and after q_rows */
     const float *q;
-    /* [Q_ROWS], what each attends to: tokens 0 .. kept, and first .. end; but of those from
-     * `newest` on only those whose bit is set in its word */
+    /* [Q_ROWS]: each query row attends to tokens 0 .. kept and first .. end. Of the tokens from
+     * `newest` on, only those whose bit is set in its word */
     int64_t *kepts, *firsts, *ends;
     uint32_t *words;
-    int64_t newest; /* behind all tokens where no mask is a tree */
-    /* tokens that all of them attend to: 0 .. all_kept, and these */
+    int64_t newest; /* after all tokens if the mask is not a tree */
+    /* all query rows attend to tokens 0 .. all_kept and all_from .. all_to */
     int64_t all_kept, all_from, all_to;
-    /* what is done to scores before the mask, in units of log2: capped, unless 0; and a slope times
-     * the tokens from its own one to the score's, [Q_ROWS] of each, or null */
+    /* changes of scores before the mask, in log2 units. cap: softcap, 0 = none. slopes, owns:
+     * [Q_ROWS] or null; slope * (token - own token) is added to a score */
     float cap;
     float *slopes;
     int64_t *owns;
-    float *max; /* [Q_ROWS], of the scores so far, in units of log2 */
-    float *sum; /* [Q_ROWS][LANES], lane-wise */
-    /* [Q_ROWS], what the last softmax asks the accumulators to be multiplied by */
+    float *max; /* [Q_ROWS], the largest score so far, in log2 units */
+    float *sum; /* [Q_ROWS][LANES], one sum per lane */
+    /* [Q_ROWS], set by the stage `max`: PV multiplies the accumulators by it */
     float *rescale;
     float *acc; /* [slots][v_pad] */
-    union {     /* what `prepare_query` of a QK half makes of q, or null */
+    union {     /* q as `prepare_query` of a QK half makes it, or null */
         kvb_prepared *prepared;
-        /* floats in the order in which the elements of rows are loaded: isa/row/deal.tmpl.c */
+        /* floats in the order in which a load returns the elements of a row: isa/row/deal.tmpl.c */
         float *dealt;
     };
 } kvb_group;
 
-/* Tokens of a tile up to the last of the first ones that a query row keeps; in front of the others
- * that it attends to; and up to the last of those: 0 where that lies before it. */
+/* Positions in a tile for one query row. kvb_kept_of: where its kept tokens end; kvb_lead_of: where
+ * its other tokens begin; kvb_attended_of: where they end, 0 if that is before the tile. */
 static inline int32_t kvb_kept_of(const kvb_tile *tile, const kvb_group *group, int q_row)
 {
     const int64_t left = group->kepts[q_row] - tile->first;
@@ -80,8 +80,8 @@ static inline int32_t kvb_attended_of(const kvb_tile *tile, const kvb_group *gro
     return (int32_t)at_least(0, at_most(tile->count, left));
 }
 
-/* Whether some score of a tile is to be -inf: of a token that a query row does not attend to, or
- * behind the last token, up to a multiple of LANES. */
+/* Whether some score of a tile must become -inf: a query row does not attend to its token, or it is
+ * padding after the last token, up to a multiple of LANES. */
 static inline bool kvb_masked(const kvb_tile *tile, const kvb_group *group)
 {
     const int64_t end = tile->first + tile->count;
@@ -89,24 +89,24 @@ static inline bool kvb_masked(const kvb_tile *tile, const kvb_group *group)
            (tile->first < group->all_from && end > group->all_kept);
 }
 
-/* Whether more is done to scores than K's scale. */
+/* Whether scores get a softcap or slopes. */
 static inline bool kvb_reshaped(const kvb_group *group)
 {
     return group->cap != 0.0f || group->slopes;
 }
 
-/* The first token of a tile for which a word has a bit: `count` where none has. */
+/* Return the first token of a tile for which words have a bit, or `count` if there is none. */
 static inline int32_t kvb_worded(const kvb_tile *tile, const kvb_group *group)
 {
     return (int32_t)at_least(0, at_most(tile->count, group->newest - tile->first));
 }
-/* Whether a query row attends to such a token. */
+/* Whether a query row attends to token t of a tile, from kvb_worded() on. */
 static inline bool kvb_word_has(const kvb_tile *tile, const kvb_group *group, int q_row, int32_t t)
 {
     return group->words[q_row] >> (tile->first + t - group->newest) & 1;
 }
 
-/* Index of the class of a group: 1, 2, 4 or 8 query rows, for each of which a stage is compiled. */
+/* Return the index of a group's class: 1, 2, 4 or 8 query rows. A stage is compiled for each. */
 static inline int kvb_class(int64_t q_rows)
 {
     return q_rows > 4 ? 3 : q_rows > 2 ? 2 : q_rows > 1 ? 1 : 0;

@@ -1,4 +1,4 @@
-/* The list of kernels: the tiers of this build, times what each op combines with. */
+/* The list of kernels: each op, with every variant, layout, dtype and tier of this build. */
 #include <pthread.h>
 #include <stdio.h>
 
@@ -47,7 +47,7 @@ int32_t kvb_check_isa(int32_t isa)
     return KVB_OK;
 }
 
-/* What an op is combined with. A false axis stands as "-". */
+/* The words that an op is combined with. If an axis is false, the kernel's word is "-". */
 typedef struct op_row {
     int32_t op;
     const char *variant; /* null: every variant of the list */
@@ -96,7 +96,7 @@ enum { MOST = (sizeof rows / sizeof *rows + VARIANTS) * LAYOUTS * DTYPES * ISAS 
 static kvb_kernel kernels[MOST];
 static int32_t count;
 
-/* What a tier needs for an op: the function that computes, or both halves. */
+/* Whether a tier has what an op needs: the function that computes, or both halves. */
 static bool has(int32_t isa, int32_t op, int32_t way)
 {
     if (kvb_computes(op))
@@ -104,8 +104,8 @@ static bool has(int32_t isa, int32_t op, int32_t way)
     return kvb_has_half(isa, way, KVB_K) && kvb_has_half(isa, way, KVB_V);
 }
 
-/* Of an op, in one variant: every layout, dtype and tier that has it, K and V alike. `index`: the
- * variant's place in its list, or -1 where it is no way to decode. */
+/* List the kernels of an op and one variant: every layout, dtype and tier that has it, with K and V
+ * of one dtype. `index`: the variant's index if the op is decode, else -1. */
 static void add(const op_row *row, int32_t index, const char *variant, const char *about)
 {
     const int32_t layouts = row->layouts ? LAYOUTS : 1, isas = row->isas ? ISAS : 1;

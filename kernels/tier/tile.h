@@ -1,4 +1,4 @@
-/* What is folded: a tile of rows of both planes, and what is asked for meanwhile. */
+/* A tile: the rows of K and V that a stage takes at a time, and what it prefetches meanwhile. */
 #ifndef KVB_TILE_H
 #define KVB_TILE_H
 
@@ -7,11 +7,10 @@
 
 /* ---- a tile: up to TILE tokens of one sequence and one KV head ------------------------------- */
 
-/* Rows: where each begins, in bytes from one place. Tiles that lie alike share the list, however
- * far apart they are. */
+/* A list of rows: row t begins at from + at[t]. Tiles of the same geometry share `at`. */
 typedef struct kvb_places {
     const uint8_t *from;
-    const int64_t *at; /* [TILE] */
+    const int64_t *at; /* [TILE], bytes */
 } kvb_places;
 
 static inline const uint8_t *kvb_row_at(kvb_places rows, int64_t t)
@@ -23,45 +22,46 @@ static inline kvb_places kvb_rows_from(kvb_places rows, int64_t t)
     return (kvb_places){rows.from, rows.at + t};
 }
 
-enum { FEW_Q_ROWS = 2 }; /* most whose stages take rows that lie one behind another whole */
-enum { CLASSES = 4 };    /* of groups: 1, 2, 4, 8 query rows */
-/* From the scores of one query row to those of the next one, and of a KV head: those of a token lie
- * in different sets of a cache. */
+enum { FEW_Q_ROWS = 2 }; /* most query rows for which the stages read rows in address order whole */
+enum { CLASSES = 4 };    /* classes of groups: 1, 2, 4, 8 query rows */
+/* Floats from the scores of one query row to the next, and of one KV head to the next. The scores
+ * of one token then fall into different cache sets. */
 enum { QUERY_SCORES = TILE + LANES, HEAD_SCORES = Q_ROWS * QUERY_SCORES };
 
-/* Rows whose lines are asked for while others are consumed: one line for each, never a burst. */
+/* Rows to prefetch while others are read: one line with each line that is read, never a burst. */
 typedef struct kvb_asked {
-    kvb_places rows;        /* an entry for every `rows_per_entry` rows that are consumed */
-    int64_t streams;        /* entries whose lines are asked for in turn */
-    int64_t rows_per_entry; /* rows from an entry's on, that lie one behind another */
+    kvb_places rows;        /* one entry for every `rows_per_entry` rows that are read */
+    int64_t streams;        /* entries whose lines are prefetched in turn */
+    int64_t rows_per_entry; /* rows that begin at an entry and follow each other without a gap */
 } kvb_asked;
 
-/* K of a tile, or V. */
+/* A side: K of a tile, or V. */
 typedef struct kvb_side {
-    kvb_places rows; /* of each token */
-    int64_t bytes;   /* of a row, with its padding: ORDER_ROWS, ORDER_RUNS: from it to the next */
-    /* 0, or the plane is transposed: every LANES-th row is a block, and these are its bytes, and
-     * those of a cell */
+    kvb_places rows; /* one row for each token */
+    int64_t bytes;   /* bytes of a row with its padding; in address order, from a row to the next */
+    /* bytes of a block and of a cell if the plane is transposed: then every LANES-th row is the
+     * start of a block. Else 0 */
     int64_t block;
     int32_t cell;
-    /* [TILE], in the cache itself or in the tile's `scales`; null where rows have none */
+    /* [TILE], in the cache or in the tile's `scales`; null if rows have no scales */
     const float *scale;
     const kvb_schedule *schedule;
-    kvb_asked asked;     /* ORDER_LISTED, ORDER_LISTED_L2: what the schedule asks for meanwhile */
-    const uint8_t *then; /* ORDER_ROWS, ORDER_RUNS: the row that is touched behind the last one */
+    kvb_asked asked;     /* ORDER_LISTED, ORDER_LISTED_L2: the rows to prefetch */
+    const uint8_t *then; /* ORDER_ROWS, ORDER_RUNS: the row to touch after the last one */
 } kvb_side;
 
 typedef struct kvb_tile {
-    /* one past the last live token; the rows behind are its own again, up to a multiple of LANES */
+    /* one past the last token. The last row is listed again up to a multiple of LANES */
     int32_t count;
-    /* tokens in front that are none of the tile's: below LANES, and most often 0 */
+    /* rows at the start that do not belong to the tile: below LANES, usually 0 */
     int32_t lead;
-    int64_t first; /* the token, of its sequence, whose rows come first */
+    int64_t first; /* token of row 0 in its sequence */
     kvb_side k, v;
     float scales[2][TILE];
 } kvb_tile;
 
-/* Row t of a side, of `dim` elements: in its place, or out of its block to `beside`. */
+/* Return row t of a side, with `dim` elements: in place, or gathered from its block into `beside`.
+ */
 static inline const uint8_t *kvb_side_row(int32_t dtype, const kvb_side *side, int64_t t,
                                           int64_t dim, uint8_t *beside)
 {
@@ -72,13 +72,13 @@ static inline const uint8_t *kvb_side_row(int32_t dtype, const kvb_side *side, i
     return beside;
 }
 
-/* The tile was asked for already: nothing is while it is consumed again. */
+/* Stop the prefetch of a tile, for reading the tile again. */
 static inline void kvb_tile_plain(kvb_tile *tile)
 {
     tile->k.schedule = tile->v.schedule = &kvb_plain;
 }
 
-/* Row t of those to prefetch, in a walk that takes whole rows. */
+/* Return row t of the rows to prefetch, for a stage that reads whole rows. */
 static inline const uint8_t *kvb_row_asked(const kvb_side *side, int64_t t)
 {
     if (side->schedule->order >= ORDER_ROWS)
@@ -87,7 +87,7 @@ static inline const uint8_t *kvb_row_asked(const kvb_side *side, int64_t t)
            t % side->asked.rows_per_entry * side->bytes;
 }
 
-/* The hint is part of the instruction, so that the choice is a branch. */
+/* Prefetch a line. The hint is part of the instruction, so the choice must be a branch. */
 static inline void kvb_fetch(const uint8_t *line, bool to_l2)
 {
     if (to_l2)

@@ -1,17 +1,15 @@
-/* What a variant of decode makes of a cache's rows. Most take every layout and dtype, and its
- * values as they are. */
+/* How a variant of decode reads a cache's rows. Most variants take every layout and dtype, with
+ * their exact values. */
 #include "tier/dot.h"
 
-/* A variant may take K as a transposed layout has it; take only K and V of one dtype, for it is no
- * pair of halves; and be of some dtypes alone, each with a way of its own to read rows, whose
- * values it takes as they are or as f16. */
+/* What a variant can read. */
 typedef struct reading {
-    bool transposed;
-    bool quads; /* and V in quads */
-    bool alike;
-    bool apart;
-    bool halves;
-    int32_t ways[DTYPES]; /* of one that is apart: index of its halves, or 0 where it has none */
+    bool transposed;      /* K in transposed layouts */
+    bool quads;           /* V in quads */
+    bool alike;           /* K and V must have one dtype: it is not made of halves */
+    bool apart;           /* only some dtypes, each in a way of its own */
+    bool halves;          /* it rounds values to f16 */
+    int32_t ways[DTYPES]; /* apart: the way of each dtype, 0 = no kernel */
 } reading;
 
 #define DOT_WAY(word, name) [DTYPE_##name] = WAY_DOT_##name,

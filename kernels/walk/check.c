@@ -1,10 +1,11 @@
-/* What the arguments of a decode must be. */
+/* Checks the arguments of a decode. */
 #include <math.h>
 
 #include "tier/tier.h"
 #include "walk/plan.h"
 
-/* A tier may lack a half, and a CPU the instructions for it: nothing else is run in its place. */
+/* Refuse a half that the tier lacks, or whose instructions this CPU lacks. No other half replaces
+ * it. */
 static int32_t check_half(const kvb_decode *a, int32_t plane)
 {
     const int32_t way = kvb_way_of(a->variant, kvb_plane_of(a->cache, plane)->dtype);
@@ -13,12 +14,13 @@ static int32_t check_half(const kvb_decode *a, int32_t plane)
                         kvb_word("variant", a->variant), kvb_word("isa", a->isa));
     if (!kvb_half_runs(a->isa, way, plane))
         return kvb_fail(KVB_UNSUPPORTED,
-                        "variant %s: this CPU lacks the dot products that it takes on isa %s",
+                        "variant %s: this CPU lacks the dot products that it needs on isa %s",
                         kvb_word("variant", a->variant), kvb_word("isa", a->isa));
     return KVB_OK;
 }
 
-/* A variant takes a pair of dtypes where it takes both, and is made of two halves. */
+/* Refuse dtypes that the variant lacks. It takes a pair of dtypes if it has both and is made of
+ * halves. */
 static int32_t check_dtypes(const kvb_decode *a)
 {
     const kvb_cache *c = a->cache;
@@ -38,7 +40,7 @@ static int32_t check_dtypes(const kvb_decode *a)
     return KVB_OK;
 }
 
-/* What is done to scores, and a sink's: numbers. */
+/* Check softcap, sinks and slopes. */
 static int32_t check_scores(const kvb_decode *a)
 {
     if (!(a->softcap >= 0.0f && a->softcap < INFINITY))
@@ -46,7 +48,7 @@ static int32_t check_scores(const kvb_decode *a)
                         (double)a->softcap);
     for (int64_t h = 0; h < a->q_heads; h++) {
         if (a->sink && !(a->sink[h] < INFINITY))
-            return kvb_fail(KVB_BAD_ARGUMENT, "sink[%lld] is %g; it must be less than infinite",
+            return kvb_fail(KVB_BAD_ARGUMENT, "sink[%lld] is %g; it must be below infinity",
                             (long long)h, (double)a->sink[h]);
         if (a->slope && !isfinite(a->slope[h]))
             return kvb_fail(KVB_BAD_ARGUMENT, "slope[%lld] is %g; it must be finite", (long long)h,
@@ -55,7 +57,8 @@ static int32_t check_scores(const kvb_decode *a)
     return KVB_OK;
 }
 
-/* A plug-in's kernel is called for units of flash, of K and V alike. */
+/* Check the arguments for a plug-in's kernel: it gets units of flash, with K and V of one format.
+ */
 static int32_t check_foreign(const kvb_decode *a)
 {
     const kvb_plane *k = &a->cache->k, *v = &a->cache->v;
@@ -69,12 +72,12 @@ static int32_t check_foreign(const kvb_decode *a)
                         "where the window of each query begins");
     if (k->dtype != v->dtype || k->scale != v->scale || k->dim != v->dim)
         return kvb_fail(KVB_UNSUPPORTED,
-                        "K and V are not of one dtype and width; with a kernel of your own they "
-                        "must be");
+                        "K and V differ in dtype or width; with a kernel of your own they must be "
+                        "equal");
     return KVB_OK;
 }
 
-/* What sequences hold, of what is attended to. */
+/* Check that the cache still holds all tokens that are attended to. */
 static int32_t check_tokens(const kvb_decode *a)
 {
     const kvb_cache *c = a->cache;
@@ -83,7 +86,7 @@ static int32_t check_tokens(const kvb_decode *a)
         const int64_t first = reach.kept ? 0 : reach.first;
         if (c->ring && reach.end > first && c->lengths[b] - first > c->capacity)
             return kvb_fail(KVB_BAD_ARGUMENT,
-                            "window: %lld tokens are attended, but the ring keeps capacity %lld",
+                            "window: %lld tokens are needed, but the ring holds capacity %lld",
                             (long long)(c->lengths[b] - first), (long long)c->capacity);
         if (!kvb_layouts[c->layout].paged)
             continue;
@@ -110,13 +113,11 @@ int32_t kvb_check_decode(const kvb_decode *a, int32_t threads)
                         (long long)a->q_heads, (long long)c->kv_heads);
     TRY(kvb_check_queries(a));
     if (a->picked || a->picks)
-        return kvb_fail(KVB_UNSUPPORTED,
-                        "picked is not null; there are no kernels yet for tokens that are picked");
+        return kvb_fail(KVB_UNSUPPORTED, "picked is not null; no kernel supports picked tokens");
     TRY(kvb_check_range("window", a->window, 0, tokens_max));
     TRY(kvb_check_range("kept", a->kept, 0, tokens_max));
     if (a->kept && !a->window)
-        return kvb_fail(KVB_BAD_ARGUMENT,
-                        "kept is %lld and window is 0; all tokens are attended to",
+        return kvb_fail(KVB_BAD_ARGUMENT, "kept is %lld and window is 0; kept needs a window",
                         (long long)a->kept);
     TRY(check_scores(a));
     TRY(kvb_check_word("variant", a->variant, VARIANTS));

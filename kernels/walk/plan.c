@@ -1,11 +1,11 @@
-/* Who does what: scans of tokens cut into units, units handed to threads. */
+/* Makes the plan: cuts scans of tokens into units, and gives units to threads. */
 #include <stdlib.h>
 
 #include "walk/plan.h"
 
 enum { UNIT_MIN = 256, UNIT_FIXED = 1024, GRID = 64 };
 
-/* What a plan counts with: everything of a unit but its tokens. */
+/* Return a unit for scan `index`, without its tokens. */
 static kvb_unit scan_of(const kvb_decode *a, int64_t index)
 {
     const int64_t kv_heads = a->cache->kv_heads, q_rows = kvb_q_rows(a);
@@ -26,7 +26,8 @@ static int64_t scans_per_seq(const kvb_decode *a)
            (a->variant == VARIANT_PERHEAD ? kvb_q_rows(a) : 1);
 }
 
-/* A cut inside a scan of `tokens`: on a grid, and leaving no piece under UNIT_MIN. */
+/* Move a cut in a scan of `tokens` tokens to the grid, or so that no piece is shorter than
+ * UNIT_MIN. If it becomes 0 or `tokens`, there is no cut. */
 static int64_t snap(int64_t cut, int64_t tokens, int64_t grid)
 {
     if (tokens < 2 * UNIT_MIN)
@@ -40,7 +41,7 @@ static int64_t snap(int64_t cut, int64_t tokens, int64_t grid)
     return cut;
 }
 
-/* Those tokens of a scan, from .. to of all that it reaches. */
+/* Return the unit of a scan for tokens from .. to, counted among the tokens of `reach`. */
 static kvb_unit unit_of(kvb_unit scan, const kvb_reach *reach, int64_t from, int64_t to)
 {
     scan.first = kvb_nth(reach, from);
@@ -53,7 +54,7 @@ static kvb_unit unit_of(kvb_unit scan, const kvb_reach *reach, int64_t from, int
     return scan;
 }
 
-/* Append the scan's units between cuts[0..n) (ascending; 0 and all tokens are implied). */
+/* Append the units of a scan, cut at cuts[0..n), which ascend. */
 static void add_scan(kvb_plan *plan, kvb_unit scan, const kvb_reach *reach, const int64_t *cuts,
                      int64_t n)
 {
@@ -73,16 +74,16 @@ static void add_scan(kvb_plan *plan, kvb_unit scan, const kvb_reach *reach, cons
     plan->scan_units[++plan->scans] = at;
 }
 
-/* Cuts count from here, so that transposed blocks stay whole: the lane of the scan's first token;
- * where there is a gap, as if those behind it followed each other from there. */
+/* Return the lane of the scan's first token. Cuts count from there, so that they do not cut
+ * transposed blocks. With a gap, the lane is that of the tokens after it, counted back. */
 static int64_t lane_of(const kvb_cache *c, const kvb_reach *reach)
 {
     const int64_t lane = kvb_lane(c, reach->first) - reach->kept % LANES;
     return lane < 0 ? lane + LANES : lane;
 }
 
-/* Cuts of a scan: at fixed places (deterministic), or where the threads' equal shares of all tokens
- * end. */
+/* Compute the cuts of a scan: at fixed places (deterministic), or where the threads' equal shares
+ * of all tokens end. */
 static int64_t cuts_of(const kvb_decode *a, const kvb_reach *reach, int64_t before, int64_t total,
                        int64_t threads, int64_t *cuts)
 {
@@ -102,7 +103,7 @@ static int64_t cuts_of(const kvb_decode *a, const kvb_reach *reach, int64_t befo
     return n;
 }
 
-/* A plug-in's kernel is told of tokens that follow each other: one more cut. */
+/* Add a cut at the gap for a plug-in's kernel, which takes only tokens without a gap. */
 static int64_t cut_gap(const kvb_reach *reach, int64_t *cuts, int64_t n)
 {
     int64_t at = n;
@@ -112,7 +113,8 @@ static int64_t cut_gap(const kvb_reach *reach, int64_t *cuts, int64_t n)
     return n + 1;
 }
 
-/* Consecutive units for each thread, by the place of a unit's middle in all tokens. */
+/* Give consecutive units to each thread: a unit goes by the position of its middle token among all
+ * tokens. */
 static void assign(kvb_plan *plan, int64_t total, int64_t threads)
 {
     int64_t units = plan->scan_units[plan->scans], before = 0, thread = 0;
@@ -185,12 +187,12 @@ int32_t kvb_plan_ready(const kvb_decode *a, int32_t threads, int64_t grown, cons
         const kvb_seen seen = kvb_seen_by(a, i / kvb_queries(a), i % kvb_queries(a));
         if (plan->firsts[i] != seen.first || plan->ends[i] != seen.end)
             return kvb_fail(KVB_BAD_ARGUMENT,
-                            "lengths changed since the task was planned, or ends or tree");
+                            "lengths changed after the task was planned, or ends or tree did");
     }
     if (grown)
         return kvb_fail(
             KVB_BAD_ARGUMENT,
-            "lengths grow by %lld in this run, and the task is planned for those of now",
+            "lengths grow by %lld in this run; the task is planned for the present lengths",
             (long long)grown);
     return KVB_OK;
 }

@@ -1,6 +1,6 @@
 #include "walk/queries.h"
 
-/* All but the `count` lowest of the bits that are set. */
+/* Clear the `count` lowest bits that are set. */
 static uint32_t without_lowest(uint32_t word, int64_t count)
 {
     for (; count > 0 && word; count--)
@@ -20,7 +20,7 @@ kvb_seen kvb_seen_in_tree(const kvb_decode *a, int64_t seq, int64_t query)
         return seen;
     seen.newest = seen.end - kvb_queries_of(a, seq);
     seen.word = a->tree[seq * kvb_queries(a) + query];
-    if (seen.newest < 0) /* bits of tokens that there are not */
+    if (seen.newest < 0) /* bits of tokens that do not exist */
         seen.word &= (uint32_t)(UINT64_MAX << -seen.newest);
     seen.word &= lowest_bits(seen.end - seen.newest);
     const int64_t left_out = a->window ? at_least(0, kvb_tokens_seen(&seen) - a->window) : 0;
@@ -63,7 +63,7 @@ static int32_t check_end(const kvb_decode *a, int64_t seq, int64_t query)
                         (long long)at, (long long)a->ends[at], (long long)length);
     if (a->mask != KVB_MASK_CHAIN && a->ends[at] && a->ends[at] != length)
         return kvb_fail(KVB_BAD_ARGUMENT,
-                        "ends[%lld] is %lld; with mask %d it is 0, or all %lld tokens of its "
+                        "ends[%lld] is %lld; with mask %d it must be 0, or the %lld tokens of its "
                         "sequence",
                         (long long)at, (long long)a->ends[at], a->mask, (long long)length);
     return KVB_OK;
@@ -74,7 +74,7 @@ int32_t kvb_check_queries(const kvb_decode *a)
     TRY(kvb_check_range("q_len", a->q_len, 0, QUERIES_MAX));
     TRY(kvb_check_range("mask", a->mask, KVB_MASK_CHAIN, KVB_MASK_TREE));
     if (a->tree ? a->mask != KVB_MASK_TREE : a->mask == KVB_MASK_TREE)
-        return kvb_fail(KVB_BAD_ARGUMENT, "tree is %s, and mask is %d; a tree is mask %d",
+        return kvb_fail(KVB_BAD_ARGUMENT, "tree is %s, and mask is %d; a tree goes with mask %d",
                         a->tree ? "not null" : "null", a->mask, KVB_MASK_TREE);
     for (int64_t seq = 0; a->ends && seq < a->cache->batch; seq++)
         for (int64_t query = 0; query < kvb_queries(a); query++)

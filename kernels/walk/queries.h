@@ -1,4 +1,4 @@
-/* The queries of a decode: which there are, and what each attends to. */
+/* The queries of a decode, and the tokens that each of them attends to. */
 #ifndef KVB_QUERIES_H
 #define KVB_QUERIES_H
 
@@ -6,25 +6,25 @@
 
 #pragma GCC visibility push(hidden)
 
-/* Queries of a sequence, at most; query heads of a KV head; and the query rows that share that. */
+/* Most queries of a sequence; query heads of a KV head; most query rows of a KV head. */
 static inline int64_t kvb_queries(const kvb_decode *a) { return at_least(1, a->q_len); }
 static inline int64_t kvb_group_of(const kvb_decode *a) { return a->q_heads / a->cache->kv_heads; }
 static inline int64_t kvb_q_rows(const kvb_decode *a) { return kvb_queries(a) * kvb_group_of(a); }
 
-/* The query of a query row: no division where there is one. */
+/* Return the query of a query row. Without a division if there is only one. */
 static inline int64_t kvb_query_of(const kvb_decode *a, int64_t q_row)
 {
     return kvb_queries(a) == 1 ? 0 : q_row / kvb_group_of(a);
 }
 
-/* Which vector of q, or of out, a query row of a KV head is. */
+/* Return the index of the vector of q and of `out` that belongs to a query row of a KV head. */
 static inline int64_t kvb_q_vector(const kvb_decode *a, int64_t seq, int64_t head, int64_t q_row)
 {
     const int64_t group = kvb_group_of(a), query = kvb_query_of(a, q_row);
     return (seq * kvb_queries(a) + query) * a->q_heads + head * group + q_row - query * group;
 }
 
-/* Those that a sequence has: none follows the last one whose end is not 0. */
+/* Return how many queries a sequence has: those up to the last one whose end is not 0. */
 static inline int64_t kvb_queries_of(const kvb_decode *a, int64_t seq)
 {
     int64_t count = kvb_queries(a);
@@ -34,15 +34,16 @@ static inline int64_t kvb_queries_of(const kvb_decode *a, int64_t seq)
     return count;
 }
 
-/* What a query attends to: tokens 0 .. kept and first .. end, but from `newest` on only those whose
- * bit is set, that of `newest` being the lowest. Where no gap is between, kept is 0. */
+/* The tokens that a query attends to: 0 .. kept and first .. end. Of the tokens from `newest` on,
+ * only those whose bit in `word` is set; the lowest bit is `newest`. If the two ranges have no gap
+ * between them, kept is 0 and first .. end has all. */
 typedef struct kvb_seen {
     int64_t kept, first, end;
-    int64_t newest; /* below 0 where the sequence has fewer tokens than queries */
-    uint32_t word;  /* all ones where no mask is a tree */
+    int64_t newest; /* below 0 if the sequence has fewer tokens than queries */
+    uint32_t word;  /* all ones if the mask is not a tree */
 } kvb_seen;
 
-/* One past the last token that a query may attend to, whatever its word says. */
+/* Return one past the last token that a query may attend to, without its word. */
 static inline int64_t kvb_end_of(const kvb_decode *a, int64_t seq, int64_t query)
 {
     const int64_t queries = kvb_queries(a), length = a->cache->lengths[seq];
@@ -51,8 +52,9 @@ static inline int64_t kvb_end_of(const kvb_decode *a, int64_t seq, int64_t query
     return a->mask == KVB_MASK_CHAIN ? at_least(0, length - (queries - 1 - query)) : length;
 }
 
-/* A query stands for one token, from which distances count: of a block or tree, for one of the
- * newest, in their order. */
+/* Return a query's own token, from which ALiBi distances count. In a chain it is the last one that
+ * the query attends to; in a block or tree of n queries, the i-th query has the i-th of the n
+ * newest tokens. */
 static inline int64_t kvb_own_token(const kvb_decode *a, int64_t seq, int64_t query)
 {
     if (a->mask == KVB_MASK_CHAIN)
@@ -60,7 +62,8 @@ static inline int64_t kvb_own_token(const kvb_decode *a, int64_t seq, int64_t qu
     return a->cache->lengths[seq] - kvb_queries_of(a, seq) + query;
 }
 
-/* In a tree a window leaves the last of all that a query attends to. */
+/* Return what a query attends to. In a tree a window keeps the last tokens of those that the
+ * query's word selects. */
 kvb_seen kvb_seen_in_tree(const kvb_decode *args, int64_t seq, int64_t query);
 static inline kvb_seen kvb_seen_by(const kvb_decode *a, int64_t seq, int64_t query)
 {
@@ -75,13 +78,13 @@ static inline kvb_seen kvb_seen_by(const kvb_decode *a, int64_t seq, int64_t que
                       .newest = INT64_MAX,
                       .word = UINT32_MAX};
 }
-/* How many tokens that are. */
+/* Return how many tokens a query attends to. */
 int64_t kvb_tokens_seen(const kvb_seen *seen);
-/* Tokens from the first that any query of a sequence attends to, to the last, but for a gap that
- * all of them leave. */
+/* Return the tokens of a sequence from the first one to the last one that any query attends to,
+ * without the gap that all queries leave out. */
 kvb_reach kvb_attended(const kvb_decode *args, int64_t seq);
 
-/* What `ends` and `tree` may be. */
+/* Check q_len, mask, ends and tree. */
 int32_t kvb_check_queries(const kvb_decode *args);
 
 #pragma GCC visibility pop

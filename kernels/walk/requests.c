@@ -1,17 +1,18 @@
-/* What the stages ask for while they consume a tile: by its preset, plane by plane. */
+/* Chooses the rows that stages prefetch while they read a tile, by preset and plane. */
 #include "walk/walk.h"
 
 /* ---- lists of rows --------------------------------------------------------------------------- */
 
-/* Rows that no list takes apart: those of a block whose lines are asked for as they lie. */
+/* Return how many rows a list entry has at least: the rows of a transposed block belong together.
+ */
 static int64_t together(const kvb_walk *walk)
 {
     return kvb_layouts[walk->args->cache->layout].quads ? LANES : 1;
 }
 
-/* Runs of `count` rows of a plane that are taken in turn, at least a page each: a core that reads
- * several pages side by side keeps more of memory busy than one that reads them one after another.
- */
+/* Return into how many runs to cut `count` rows of a plane; a run is at least a page. Lines of the
+ * runs are prefetched in turn: a core that reads several pages side by side keeps more of memory
+ * busy than one that reads page after page. */
 static int64_t runs_of(const kvb_walk *walk, const kvb_plane *p, int64_t count, int64_t planes)
 {
     int64_t runs = 1;
@@ -21,13 +22,13 @@ static int64_t runs_of(const kvb_walk *walk, const kvb_plane *p, int64_t count, 
     return runs;
 }
 
-/* A head's share of the rows that a block has in a plane: `count` for each of `heads`, in address
- * order, or from one run after another in turn. Returns how many lie side by side. */
+/* Write to `to` a head's share of a block's rows in a plane: `count` rows for each of `heads`. The
+ * order is that of addresses, or run after run in turn. Returns the number of runs. */
 static int64_t share_of_plane(const kvb_walk *walk, const kvb_plane *p, const int64_t *rows,
                               int64_t heads, int64_t head, int64_t count, int64_t *to)
 {
     const int64_t runs = runs_of(walk, p, heads * count, 1), tokens = count / runs;
-    const int64_t step = together(walk); /* 1, or there is one head */
+    const int64_t step = together(walk); /* above 1 only with one head */
     int64_t row = head * tokens, token = row / heads, in = row % heads; /* within a run */
     for (int64_t t = 0; t < count / step;) {
         for (int64_t run = 0; run < runs; run++)
@@ -40,9 +41,8 @@ static int64_t share_of_plane(const kvb_walk *walk, const kvb_plane *p, const in
     return runs;
 }
 
-/* Whether the rows of each run, those of all heads, lie one behind another, without a gap. One of a
- * paged cache that is no longer than a block has at most one place where they do not, so its ends
- * tell. */
+/* Whether the rows of each run, of all heads, follow each other without a gap. In a paged cache, a
+ * run that is not longer than a block has at most one gap, so it is enough to compare its ends. */
 static bool in_one_piece(const kvb_walk *walk, const kvb_plane *p, const int64_t *rows,
                          int64_t heads, int64_t runs, int64_t tokens)
 {
@@ -59,8 +59,9 @@ static bool in_one_piece(const kvb_walk *walk, const kvb_plane *p, const int64_t
     return true;
 }
 
-/* Rows of K and V in turn, and of each plane from one run after another, from where K is on: half
- * of them for QK, half for PV. The planes are alike. */
+/* Write lists with rows of K and V in turn, and in each plane from run after run in turn, as
+ * offsets from the start of K. QK prefetches one half of the rows, PV the other. The planes are
+ * alike. */
 static void weave_planes(const kvb_walk *walk, const int64_t *rows, int64_t count, kvb_lists *to,
                          kvb_asked *asked)
 {
@@ -80,8 +81,8 @@ static void weave_planes(const kvb_walk *walk, const int64_t *rows, int64_t coun
         }
 }
 
-/* What a preset asks for; where it does not, each plane for its own: planes that are not alike, or
- * are walked apart, and several heads. */
+/* Return what to prefetch: what the preset says, or ASKS_OWN if planes differ or are walked apart,
+ * or if there are several heads. */
 static int32_t asks_of(const kvb_walk *walk, int64_t heads, bool apart)
 {
     const int32_t asks = walk->preset->asks;
@@ -106,10 +107,10 @@ void kvb_requests_start(kvb_walk *walk)
                                                     walk->cut.tokens, walk->lists.v);
 }
 
-/* ---- one way to ask each --------------------------------------------------------------------- */
+/* ---- a function for each kind of prefetch ---------------------------------------------------- */
 
-/* The lines of a plane's scales that a tile of this head reads. Of heads that share a line, the
- * first fetches it. */
+/* Prefetch the lines of a plane's scales that a tile of this head reads. If heads share a line, the
+ * first head prefetches it. */
 static void fetch_scales(const kvb_cache *c, const kvb_plane *p, const kvb_block *block,
                          const kvb_spot *spot, int64_t head)
 {
@@ -121,9 +122,9 @@ static void fetch_scales(const kvb_cache *c, const kvb_plane *p, const kvb_block
         __builtin_prefetch(p->scales + spot->scales[t] + shift + spot->scale);
 }
 
-/* In the same plane, a head's share of a later block. Of one head that is all of it. `usual` is the
- * walk's list of such shares; another one is written to `list`. Where planes are alike, V asks as K
- * does. Both are written here: to copy K's just after it was written stalled the core. */
+/* Let a plane prefetch a head's share of a later block in the same plane (all of it, for one head).
+ * `usual`: the walk's list of shares; a new list is written to `list`. If planes are alike, V gets
+ * the same as K. Both are written here: copying K's just after it was written stalled the core. */
 static void ask_share(const kvb_walk *walk, const kvb_block *block, const kvb_block *later,
                       int64_t head, int32_t plane, const int64_t *usual, int64_t *list,
                       kvb_tile *tile)
@@ -137,7 +138,7 @@ static void ask_share(const kvb_walk *walk, const kvb_block *block, const kvb_bl
     if (walk->preset->in_order && in_one_piece(walk, p, spot->rows, heads, 1, count)) {
         from += head * count * p->row_bytes;
         each = count;
-    } else if (heads > 1 && later->stretch) { /* heads lie side by side, so shares do */
+    } else if (heads > 1 && later->stretch) { /* heads are side by side, and so are their shares */
         at = usual;
         streams = walk->usual[plane].streams;
         from += head * (walk->cut.tokens / streams) * p->head_stride;
@@ -166,7 +167,7 @@ static void ask_woven(const kvb_walk *walk, const kvb_block *block, const kvb_bl
     tile->v.asked.rows = (kvb_places){from, rows->v};
 }
 
-/* QK fetches V of this tile, PV the next tile's K. */
+/* QK prefetches V of this tile, PV prefetches K of the next tile. */
 static void ask_across(const kvb_walk *walk, const kvb_block *block, const kvb_block *later,
                        kvb_tile *tile)
 {
@@ -175,18 +176,19 @@ static void ask_across(const kvb_walk *walk, const kvb_block *block, const kvb_b
     tile->v.asked.rows = (kvb_places){c->k.rows + later->k.place, later->k.rows};
 }
 
-/* What is read one row after another, the hardware's prefetchers run ahead of. They need no more
- * than this where a page ends: the tile's own rows, so much further on; and so where the head ends,
- * though others lie there. Asking for the next one's instead, a block ahead, took up to 9 % more
- * time. Where the next block is not known, it is the tile's own rows once more. */
+/* Return the row to touch after the last row of a tile. Hardware prefetchers follow rows that are
+ * read in address order. They need help only at page ends: the same plane, one block further on. At
+ * the end of a head these rows belong to another head; prefetching the head that comes next
+ * instead, a block ahead, took up to 9 % more time. If the next block is unknown, they are the
+ * tile's own rows again. */
 static const uint8_t *further(const kvb_side *side, const kvb_spot *spot, const kvb_block *next,
                               const kvb_spot *then)
 {
     return side->rows.from + (next->unit && next->stretch ? then->place - spot->place : 0);
 }
 
-/* Each plane for its own. But behind K of a tile V is read, unless the planes are walked `apart`,
- * and then the next tile's K. */
+/* Each plane prefetches its own rows. But after the last row of K of a tile comes V, and then K of
+ * the next tile, unless the planes are walked `apart`. */
 static void ask_own(const kvb_walk *walk, const kvb_block *block, const kvb_block *next,
                     int64_t head, bool apart, kvb_tile *tile, kvb_lists *lists)
 {
@@ -219,8 +221,8 @@ void kvb_tile_requests(const kvb_walk *walk, const kvb_block *block, const kvb_b
     start_side(&walk->v, block, &tile->v);
     if (asks == ASKS_NOTHING)
         return;
-    /* QK of a long block takes longer than they do; asked for a block ahead they took 3 % more in
-     * all */
+    /* scales of rows in address order: those of this block, for QK of a long block takes longer
+     * than their arrival. Prefetched a block ahead they cost 3 % of all time */
     const kvb_block *of_k = tile->k.schedule->order >= ORDER_ROWS ? block : later,
                     *of_v = tile->v.schedule->order >= ORDER_ROWS ? block : later;
     fetch_scales(walk->args->cache, walk->k.plane, of_k, &of_k->k, head);

@@ -1,11 +1,10 @@
-/* A preset made a schedule: those of a cache's planes, as a variant of decode or the twin reads
- * them. */
+/* Makes the schedules of a cache's planes from a preset, for a variant of decode or the twin. */
 #include "walk/walk.h"
 
 int32_t kvb_schedule_default(void) { return SCHEDULE_DEFAULT; }
 
-/* KV heads whose rows lie one behind another without a gap, token by token: those of a token, or
- * one; 0 where there are gaps. Packed rows do, too. */
+/* Return how many KV heads have rows that follow each other without a gap, token by token: all
+ * heads of a token, or 1; 0 if there are gaps. */
 static int64_t heads_behind(const kvb_decode *a, const kvb_plane *p)
 {
     const int64_t heads = kvb_unit_heads(a);
@@ -14,8 +13,8 @@ static int64_t heads_behind(const kvb_decode *a, const kvb_plane *p)
     return behind && !kvb_layouts[a->cache->layout].paged ? heads : 0;
 }
 
-/* Whether the stages take rows of several KV heads in turn: where sums of all heads, or their q,
- * stay in L1 beside a token's rows. */
+/* Whether the stages read rows of several KV heads in turn: if the sums of all heads, or their q,
+ * stay in L1 together with a token's rows. */
 static bool in_turn(const kvb_decode *a, const kvb_preset *preset, const kvb_plane *p,
                     const kvb_half *half)
 {
@@ -25,7 +24,7 @@ static bool in_turn(const kvb_decode *a, const kvb_preset *preset, const kvb_pla
                preset->room;
 }
 
-/* Whether a plane's rows are read in the order of addresses, and of those whether each whole. */
+/* Whether a plane's rows are read in address order, and if so whether each row is read whole. */
 typedef struct in_order {
     bool rows;
     bool whole;
@@ -40,8 +39,8 @@ static in_order order_of(const kvb_decode *a, const kvb_preset *preset, const kv
     return order;
 }
 
-/* Tokens of a block, whose rows of either plane take so many bytes at most. Where heads lie inside
- * a token, all of them are taken together. */
+/* Return the tokens of a block. `row`: bytes of a row, of the plane with the longer ones. If heads
+ * are inside a token, a block has the rows of all heads. */
 static int32_t tokens_of(const kvb_decode *a, const kvb_preset *preset, int64_t row, bool whole)
 {
     const int64_t heads = kvb_unit_heads(a), token = row * heads;
@@ -57,7 +56,7 @@ static int32_t tokens_of(const kvb_decode *a, const kvb_preset *preset, int64_t 
                              at_most(whole ? TILE : TILE_LISTED, bytes / token / LANES * LANES));
 }
 
-/* Rows of a run: what L1 has room for beside the next run, in few rows. */
+/* Return the rows of a run: few, and L1 must hold them and the next run. */
 static int64_t run_of(const kvb_decode *a, const kvb_preset *preset, int64_t row, int64_t tokens)
 {
     const int64_t most = at_most(preset->run_rows, preset->run / row / LANES * LANES);
@@ -65,7 +64,7 @@ static int64_t run_of(const kvb_decode *a, const kvb_preset *preset, int64_t row
     return tokens % rows ? LANES : rows;
 }
 
-/* Of a plane's rows: PRODUCTS_*. */
+/* Return the PRODUCTS_* of a plane's rows. */
 static int32_t products_of(const kvb_decode *a, const kvb_plane *p)
 {
     if (a->variant != VARIANT_DOT)
@@ -75,8 +74,8 @@ static int32_t products_of(const kvb_decode *a, const kvb_plane *p)
                                               : PRODUCTS_BF16;
 }
 
-/* The schedules of a plane, whose rows in order are those of `heads` KV heads in turn, in blocks
- * whose runs have `run` rows. */
+/* Set the schedules of a plane. If its rows are read in address order, they are those of `heads` KV
+ * heads in turn, in runs of `run` rows. */
 static void make_plane(const kvb_walk *walk, in_order order, int64_t heads, int64_t run,
                        kvb_plane_walk *w)
 {
@@ -102,8 +101,8 @@ static void make_plane(const kvb_walk *walk, in_order order, int64_t heads, int6
                                                                   : preset->slice_rows_f32;
 }
 
-/* Heads of a token are taken in turn where both planes are; blocks are long where both are read
- * whole. */
+/* Heads of a token are read in turn only if both planes allow it. Blocks are long only if rows of
+ * both planes are read whole. */
 void kvb_schedule_make(kvb_walk *walk)
 {
     const kvb_decode *a = walk->args;
@@ -123,8 +122,8 @@ void kvb_schedule_make(kvb_walk *walk)
     make_plane(walk, of_v, heads, run, &walk->v);
 }
 
-/* It is the fastest way to read, whatever the stages do. A tile has the scales of one KV head, so
- * rows that have any are not read in turn. */
+/* The twin reads in the fastest way, whatever the stages do. A tile has the scales of one KV head
+ * only, so rows with scales are not read in turn. */
 void kvb_schedule_twin(kvb_walk *walk)
 {
     const kvb_decode *a = walk->args;

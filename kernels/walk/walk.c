@@ -8,8 +8,8 @@ static void start_plane(const kvb_plane *plane, int32_t tokens, kvb_plane_walk *
         w->scales[t] = t * plane->scale_token_stride;
 }
 
-/* Whose places K's spot has: of planes that lie alike those of V, whose rows may have scales where
- * K's have none. */
+/* Return the plane whose offsets are in K's spot. Planes that are alike share V's, because V may
+ * have scales when K has none. */
 static const kvb_plane *plane_of_k(const kvb_walk *walk)
 {
     return walk->alike ? walk->v.plane : walk->k.plane;
@@ -40,7 +40,7 @@ static void repeat_last(int64_t *offsets, int64_t count, int64_t end)
         offsets[t] = last;
 }
 
-/* Where one stretch begins in a plane. */
+/* Set the spot of a block that is one stretch. */
 static void take_stretch(const kvb_plane_walk *w, kvb_stretch s, kvb_spot *spot)
 {
     spot->place = s.row;
@@ -49,9 +49,9 @@ static void take_stretch(const kvb_plane_walk *w, kvb_stretch s, kvb_spot *spot)
     spot->scales = w->scales;
 }
 
-/* Whether the block's rows, from `token` of this sequence and head on, are one stretch: then
- * nothing has to be written down but where it begins. The block is cut to as many grains as the
- * stretch has; where that is none, to one at most. */
+/* Whether the block's rows, from `token` on, are one stretch: then only its start is stored. The
+ * block is cut to the whole grains of the stretch. If the stretch is shorter than a grain, the
+ * block is cut to at most one grain, and the result is false. */
 static bool one_stretch(const kvb_walk *walk, int64_t seq, int64_t head, int64_t token,
                         kvb_block *block)
 {
@@ -68,8 +68,8 @@ static bool one_stretch(const kvb_walk *walk, int64_t seq, int64_t head, int64_t
     return grains > 0;
 }
 
-/* The list of one plane: the block's tokens from lane 0 on, of which `lead` are none of the unit's,
- * and to the end of the last transposed block. */
+/* Write the list of a block's rows in one plane: from lane 0, so `lead` rows come first that do not
+ * belong to the unit, and up to the end of the last transposed block. */
 static void write_down(const kvb_walk *walk, const kvb_plane *plane, int64_t seq, int64_t head,
                        int64_t token, const kvb_block *block, kvb_spot *spot)
 {
@@ -91,9 +91,9 @@ static void write_down(const kvb_walk *walk, const kvb_plane *plane, int64_t seq
     spot->scales = spot->own_scales;
 }
 
-/* Transposed: tiles begin where a block of a plane does, with tokens in front that are not the
- * unit's, and end where the slots run on elsewhere. So their lanes are those of the blocks. Returns
- * the slot of `token`; `left` tokens of the unit are still to come. */
+/* For transposed layouts: begin a block at the start of a transposed block (`lead` tokens before
+ * the unit's own), and end it at the wrap of a ring. So token t of a tile is in lane t % LANES.
+ * `left`: tokens that the unit still has. Returns the slot of `token`. */
 static int64_t keep_lanes(const kvb_walk *walk, int64_t token, int64_t left, kvb_block *block)
 {
     const kvb_cache *c = walk->args->cache;
@@ -104,17 +104,18 @@ static int64_t keep_lanes(const kvb_walk *walk, int64_t token, int64_t left, kvb
     return slot;
 }
 
-/* The token of the core roof's window at which the walk's next block begins. Blocks are cut as
- * those of the unit, whose first token has this `lane`, and so many of them as are whole fill the
- * window; one that is shorter than a block cuts them. */
+/* Return the token of the core roof's window at which the next block begins. Blocks have the sizes
+ * of the unit's, whose first token has this `lane`. The window is cut to whole blocks, unless it is
+ * shorter than one. */
 static int64_t in_window(const kvb_walk *walk, int64_t lane)
 {
     const int64_t wrap = walk->args->wrap, step = walk->cut.tokens;
     return (lane + walk->token) % (wrap < step ? wrap : wrap / step * step);
 }
 
-/* Where a block lies: the core roof's in a window of the first head, whatever the unit says. In
- * pages too: rows of all heads of a page in turn, which lie nearer, took 2 to 14 % more time. */
+/* Set where a block is. For the core roof it is in a window of the first head, whatever the unit.
+ * So it is in pages, too: rows of all heads of a page in turn, which are nearer, took 2 to 14 %
+ * more time. */
 static void place_block(const kvb_walk *walk, int64_t token, int64_t left, kvb_block *block)
 {
     const kvb_decode *a = walk->args;
@@ -173,7 +174,7 @@ void kvb_tile_rows(const kvb_walk *walk, const kvb_block *block, int64_t head, k
     side_rows(walk->v.plane, block->v, head, &tile->v);
 }
 
-/* In their place, or collected in `to`. */
+/* Return a tile's scales: in place, or copied to `to` as float32. */
 static const float *scales_at(const kvb_walk *walk, const kvb_plane *plane, const kvb_block *block,
                               const kvb_spot *spot, int64_t head, float *to)
 {

@@ -1,11 +1,11 @@
-/* Tasks whose memory is another than that they were planned for: a cache of another shape, a chain
- * that is written over. A run refuses them before its first pass, or stays inside the memory. */
+/* Tasks whose memory has changed since they were planned: a cache has another shape, a chain was
+ * overwritten. A run refuses them before its first pass, or stays inside the memory. */
 #include <stdlib.h>
 
 #include "runs.h"
 
-/* A cache that is planned anew, its shape so much more than before: no task of before fits other
- * rows, be they those of K or of V. */
+/* Plan a cache again, with a shape that is larger by `more`. No task from before fits other rows of
+ * K or V. */
 static void check_other_shape(kvb_cache more)
 {
     enum { TASKS = 6 };
@@ -45,8 +45,8 @@ static void check_other_shape(kvb_cache more)
     free(memory);
 }
 
-/* Where a ring of another capacity ends inside a tile, there is one more: than there is room for
- * scores of. */
+/* If a ring of another capacity ends inside a tile, there is one tile more than the task has room
+ * for. */
 static void check_other_ring(void)
 {
     enum { WINDOW = 1024 };
@@ -79,7 +79,7 @@ static void check_other_ring(void)
     rig_close(&r);
 }
 
-/* Of two queries of the first sequence, which has six tokens. */
+/* Return a decode of two queries of the first sequence, which has six tokens. */
 static kvb_decode of_two(rig *r, float *out)
 {
     r->lengths[0] = 6;
@@ -87,8 +87,7 @@ static kvb_decode of_two(rig *r, float *out)
         .cache = &r->cache, .q = source, .out = out, .q_heads = 1, .q_len = 2, .isa = tiers[0]};
 }
 
-/* Ends of queries are the caller's, inside their sequence, and a task is planned for those of then.
- */
+/* The caller may change the ends of queries; a task is planned for the ends of that time. */
 static void check_other_ends(void)
 {
     rig r;
@@ -116,7 +115,7 @@ static void check_other_ends(void)
     rig_close(&r);
 }
 
-/* A window begins where the words of a tree say. */
+/* In a tree, the words decide where a window begins. */
 static void check_other_tree(void)
 {
     rig r;
@@ -152,7 +151,7 @@ static void check_planned_anew(void)
     check_other_tree();
 }
 
-/* A chain that is written over, all of it or a line: no walk leaves the buffer. */
+/* A chain that was overwritten, in part or completely: no walk leaves the buffer. */
 static void check_latency(void)
 {
     enum { LINES = 64, WORDS = 64 / sizeof(void *) };

@@ -1,5 +1,5 @@
-/* Wrong arguments: a code, a message that names the argument, and not a byte written. Lengths and
- * entries of tables are tests/kernels/test_arguments.py's. */
+/* Wrong arguments: each gives a code and a message that names the argument, and writes no byte.
+ * tests/kernels/test_arguments.py tests lengths and entries of tables. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -17,7 +17,7 @@ static kvb_cache good_shape(void)
                        .blocks = 10};
 }
 
-/* `call` with `changed` as `good` but for a field, once with each of the values: all refused. */
+/* Do `call` once for each value: `changed` is `good` with the value in `field`. All are refused. */
 #define WRONG(good, field, call, code, name, ...)                     \
     do {                                                              \
         const int64_t values[] = {__VA_ARGS__};                       \
@@ -55,8 +55,8 @@ static void check_shapes(void)
     BAD_SHAPE(v.dtype, "dtype", -1);
     BAD_SHAPE(k.scale, "scale", 9);
     BAD_SHAPE(v.scale, "scale", 9);
-    BAD_SHAPE(v.channel, "v.channel", 64); /* of K alone */
-    BAD_SHAPE(k.channel, "k.channel", 64); /* of f32 */
+    BAD_SHAPE(v.channel, "v.channel", 64); /* only K has channels */
+    BAD_SHAPE(k.channel, "k.channel", 64); /* not with f32 */
     BAD_SHAPE(v_in_k, "v_in_k", 2);
     BAD_SHAPE(ring, "ring", 2);
     BAD_SHAPE(batch, "batch", 0, -1, INT64_MAX, -INT64_MAX);
@@ -67,7 +67,7 @@ static void check_shapes(void)
     BAD_SHAPE(block_tokens, "block_tokens", 0, -16, INT64_MAX, -INT64_MAX);
     BAD_SHAPE(blocks, "blocks", 0, INT64_MAX, -INT64_MAX);
     BAD_SHAPE(pad, "pad", -64, 63);
-    BAD_SHAPE(k.tensor, "k.tensor", 2); /* of f32 */
+    BAD_SHAPE(k.tensor, "k.tensor", 2); /* not with f32 */
     BAD_SHAPE(v.tensor, "v.tensor", 2);
     c = good_shape();
     c.k.dtype = c.v.dtype = word_of("dtype", "e4m3"), c.k.tensor = c.v.tensor = 2.0f;
@@ -91,7 +91,7 @@ static void check_shapes(void)
     refused_with(kvb_cache_bind(&c, NULL), KVB_BAD_ARGUMENT, "memory");
 }
 
-/* What has its place in a cache and no kernels yet: V inside K. */
+/* A cache feature that no kernel has yet: V inside rows of K. */
 static void check_caches_to_come(void)
 {
     kvb_cache changed;
@@ -102,7 +102,7 @@ static void check_caches_to_come(void)
     expect(!changed.bytes, "a refused cache was planned");
 }
 
-/* And in a decode: tokens that are picked. Of queries: queries.c. */
+/* A decode feature that no kernel has yet: picked tokens. queries.c tests queries. */
 static void check_decodes_to_come(rig *r, float *q, float *out)
 {
     kvb_task *task = NULL;
@@ -121,7 +121,7 @@ static void check_decodes_to_come(rig *r, float *q, float *out)
 
 static void no_kernel(const kvb_work *work) { (void)work; }
 
-/* Pairs that a variant, or a kernel of one's own, has no kernel for. */
+/* Pairs of dtypes for which a variant, or a plug-in, has no kernel. */
 static void check_pairs(const float *q, float *out)
 {
     static const struct {
@@ -181,7 +181,7 @@ static void check_decodes(rig *r, float *q, float *out)
     refused_with(kvb_task_decode(&good, 1, NULL), KVB_BAD_ARGUMENT, "task");
     const int32_t kept = r->table[0];
     changed = good;
-    /* not attended, but inside the wrap */
+    /* not attended to, but inside the window of `wrap` */
     r->lengths[0] = 12, changed.window = 1, changed.wrap = 12, r->table[0] = -1;
     refused_with(kvb_task_decode(&changed, 1, &task), KVB_BAD_ARGUMENT, "table");
     r->lengths[0] = 3, r->table[0] = kept;
@@ -211,7 +211,7 @@ static void check_stores(rig *r, float *k)
     BAD_STORE(cache, "cache", 0);
     BAD_STORE(k, "k", 0);
     BAD_STORE(v, "v", 0);
-    BAD_STORE(tokens, "tokens", 0, -1, 38, INT64_MAX); /* to one that has 3 of 40 */
+    BAD_STORE(tokens, "tokens", 0, -1, 38, INT64_MAX); /* a sequence has 3 tokens of 40 */
     BAD_STORE(head_major, "head_major", 2);
     BAD_STORE(nt, "nt", -1);
     BAD_STORE(advance, "advance", 7);
@@ -226,7 +226,7 @@ static void check_stores(rig *r, float *k)
     refused_with(kvb_reset(NULL), KVB_BAD_ARGUMENT, "cache");
 }
 
-/* Of a read without steps, and of whole lines. */
+/* A piece needs a read without steps, and must be whole lines. */
 static void check_pieces(float *x)
 {
     kvb_task *task = NULL;

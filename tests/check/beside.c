@@ -1,5 +1,4 @@
-/* Runs beside a load: that both teams give the answers that each gives alone, and how long a load
- * lasts. */
+/* Runs beside a load: both teams give the same answers as alone; and how long a load lasts. */
 #include "beside.h"
 
 #include <semaphore.h>
@@ -11,7 +10,7 @@ kvb_team *one, *two;
 
 /* ---- answers --------------------------------------------------------------------------------- */
 
-/* A cache of LONG tokens of two heads, full of noise. */
+/* Open a cache of LONG tokens and two heads, and fill it with noise. */
 static bool open_full(rig *r, uint64_t seed)
 {
     static float rows[LONG * HEADS * DIM];
@@ -25,7 +24,7 @@ static bool open_full(rig *r, uint64_t seed)
     return true;
 }
 
-/* The same bits as alone, of the run and of the load, which is a series as well. */
+/* The run and the load give the same bits as alone. The load may be a series. */
 static void check_answers(void)
 {
     rig r[2];
@@ -63,7 +62,7 @@ static void check_answers(void)
     rig_close(&r[1]);
 }
 
-/* An append into a ring: its length says how many passes there were. */
+/* An append into a ring: the length tells the number of passes. */
 static void check_ring(void)
 {
     rig r, ring;
@@ -94,7 +93,7 @@ static void check_ring(void)
 /* ---- how long it lasts ----------------------------------------------------------------------- */
 
 static sem_t load_passes, run_began;
-static int64_t begun; /* passes of the load */
+static int64_t begun; /* passes of the load that have begun */
 static bool too_early, too_short;
 
 static bool waits(sem_t *for_it, int64_t seconds, long nanoseconds)
@@ -107,7 +106,7 @@ static bool waits(sem_t *for_it, int64_t seconds, long nanoseconds)
     return !sem_timedwait(for_it, &until);
 }
 
-/* A pass of the load. The last of those ahead gives the run time to begin, which it must not. */
+/* A pass of the load. The last pass ahead waits, to see that the run does not begin. */
 static void load_unit(const kvb_work *work)
 {
     work->max[0] = work->max[1] = work->sum[0] = work->sum[1] = 0.0f;
@@ -117,7 +116,7 @@ static void load_unit(const kvb_work *work)
     sem_post(&load_passes);
 }
 
-/* A pass of the run, which ends only after more passes of the load. */
+/* A pass of the run, which ends only after further passes of the load. */
 static void run_unit(const kvb_work *work)
 {
     work->max[0] = work->max[1] = work->sum[0] = work->sum[1] = 0.0f;

@@ -1,16 +1,16 @@
-/* Two teams, and runs of the one beside loads of the other. */
+/* Two teams: runs of one beside loads of the other. */
 #ifndef KVB_CHECK_BESIDE_H
 #define KVB_CHECK_BESIDE_H
 
 #include "runs.h"
 
-/* Of one thread, and of two; open in check_beside(). */
+/* Teams of one thread and of two. They are open in check_beside(). */
 extern kvb_team *one, *two;
 
-/* loads.c: what is refused. */
+/* loads.c: check what is refused. */
 void check_loads(void);
 
-/* Three passes of the team of one thread. */
+/* Run three passes on the team of one thread, beside a load. */
 static inline int32_t beside(kvb_task *const *tasks, int32_t count, kvb_task *between,
                              kvb_load *load)
 {
@@ -18,7 +18,7 @@ static inline int32_t beside(kvb_task *const *tasks, int32_t count, kvb_task *be
     return kvb_run_beside(one, tasks, count, 3, between, &times, load);
 }
 
-/* Of two query heads to each KV head; by a plug-in's kernel, if one is given. */
+/* Make a decode with two query heads for each KV head, with a plug-in's kernel if one is given. */
 static inline kvb_task *decode_of(kvb_cache *cache, float *out, int32_t threads,
                                   void (*kernel)(const kvb_work *))
 {
@@ -33,7 +33,7 @@ static inline kvb_task *decode_of(kvb_cache *cache, float *out, int32_t threads,
     return task;
 }
 
-/* A series of a task and itself. */
+/* Make a series that does a task twice. */
 static inline kvb_task *twice(kvb_task *task, int32_t threads)
 {
     kvb_task *const both[] = {task, task}, *series = NULL;

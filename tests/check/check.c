@@ -1,6 +1,6 @@
-/* kvb-check [--isa NAME,...] [--refuses NAME,...] [--only TEST] [CASE-FILE...]: every test, or one
- * and the cases, on every tier that runs here or on those named, and whether others are refused.
- * Exit 1 when a test fails, 2 when a named tier does not run. */
+/* kvb-check [--isa NAME,...] [--refuses NAME,...] [--only TEST] [CASE-FILE...]: run every test, or
+ * one, and the cases, on every tier that runs here or on the named ones; check that others are
+ * refused. Exits with 1 if a test fails, with 2 if a named tier does not run. */
 #include "check.h"
 
 #include <math.h>
@@ -95,7 +95,7 @@ bool has_halves(int32_t variant, const kvb_cache *c)
            (c->k.dtype == c->v.dtype || variant != word_of("variant", "perhead"));
 }
 
-/* Kernels are listed for K and V of one dtype. */
+/* Whether a kernel is listed, for K and V of one dtype. */
 static bool listed(int32_t variant, int32_t layout, int32_t dtype, int32_t isa)
 {
     for (int32_t i = 0; kvb_kernels(i); i++) {
@@ -110,15 +110,15 @@ static bool listed(int32_t variant, int32_t layout, int32_t dtype, int32_t isa)
 
 bool has_kernel(int32_t variant, const kvb_cache *c, int32_t isa)
 {
-    /* V lies as in head rows, or in quads */
+    /* V is in rows as in the layout head, or in quads */
     const bool in_quads = kvb_cell(c->layout, c->v.dtype, KVB_V) > 0;
     const int32_t of_v = in_quads ? c->layout : word_of("layout", "head");
     return has_halves(variant, c) && listed(variant, c->layout, c->k.dtype, isa) &&
            listed(variant, of_v, c->v.dtype, isa);
 }
 
-/* Fill `tiers` with those named, or with all that run. Returns the name of one that does not run,
- * or null. */
+/* Fill `tiers` with the named tiers, or with all that run. Returns the name of a tier that does not
+ * run, or null. */
 static const char *choose_tiers(char *names)
 {
     for (char *name = names ? strtok(names, ",") : NULL; name; name = strtok(NULL, ",")) {
@@ -151,7 +151,7 @@ static const struct {
              {"moves", check_moves},   {"series", check_series},       {"queries", check_queries},
              {"beside", check_beside}};
 
-/* All tests, or the one of this name. Returns how many that are. */
+/* Run all tests, or only the named one. Returns how many were run. */
 static int run_tests(const char *only)
 {
     int run = 0;
@@ -165,7 +165,7 @@ static int run_tests(const char *only)
 
 enum { ISA, REFUSES, ONLY, OPTIONS };
 
-/* Index of the first argument that is no option, or 0 where one is wrong. */
+/* Return the index of the first argument that is not an option, or 0 if an option is wrong. */
 static int take_options(int argc, char **argv, char *options[OPTIONS])
 {
     static const char *const names[OPTIONS] = {"--isa", "--refuses", "--only"};

@@ -1,4 +1,4 @@
-/* The C check program: built-in tests and replayed case files, through the public interface alone.
+/* The C check program: built-in tests and replayed case files, only through the public interface.
  */
 #ifndef KVB_CHECK_H
 #define KVB_CHECK_H
@@ -11,30 +11,31 @@
 
 /* ---- check.c ---- */
 
-/* Count one check; a false one prints its line. Returns `right`. */
+/* Count one check. A false one prints its message. Returns `right`. */
 bool expect(bool right, const char *format, ...) __attribute__((format(printf, 2, 3)));
-/* A call is refused with the right code, and its message names what was wrong. */
+/* Check that a call was refused with the code `right`, and that its message names what was wrong.
+ */
 void refused_with(int32_t code, int32_t right, const char *name);
-/* Index of a word in a list of the library, or -1. */
+/* Return the index of a word in a list of the library, or -1. */
 int32_t word_of(const char *list, const char *word);
-/* The tiers under test, ending with -1. */
+/* The tiers under test, then -1. */
 extern int32_t tiers[16];
-/* Memory or exit: a check program has nothing to do without it. */
+/* Allocate memory; exit if there is none. */
 void *need(size_t bytes);
-/* Pseudo-random floats of about unit variance. */
+/* Write pseudo-random floats of about unit variance. */
 void noise(float *to, int64_t count, uint64_t seed);
 
-/* The largest difference of two numbers; NaN where one is. */
+/* Return the largest difference of two arrays; NaN if an element is NaN. */
 double apart(const float *a, const float *b, int64_t count);
 
-/* The variant has kernels for K and V of a cache, on some tier: a half for each. */
+/* Whether a variant has halves for K and V of a cache, on some tier. */
 bool has_halves(int32_t variant, const kvb_cache *cache);
-/* And this tier lists them, and this CPU runs them. */
+/* Whether this tier lists the kernel, too, and this CPU runs it. */
 bool has_kernel(int32_t variant, const kvb_cache *cache, int32_t isa);
 
 /* ---- rig.c: a cache over a guarded arena ---- */
 
-/* In a kvb_cache: K and V of a dtype, with scales of another. */
+/* Fields of a kvb_cache: K and V of dtype `of`, with scales of type `scales`. */
 #define PLANES(of, scales) \
     .k = {.dtype = (of), .scale = (scales)}, .v = {.dtype = (of), .scale = (scales)}
 
@@ -46,16 +47,16 @@ typedef struct rig {
     int32_t *table;
 } rig;
 
-/* Plan, allocate and bind `shape`; lengths are zero, and a paged cache's table counts up. */
+/* Plan, allocate and bind `shape`. Lengths are zero; the table of a paged cache counts up. */
 bool rig_open(rig *r, kvb_cache shape, int32_t guard);
-/* Give each plane a guarded arena of its own, before anything is stored. */
+/* Give each plane a guarded arena of its own. Call before anything is stored. */
 bool rig_part(rig *r, int32_t guard);
 void rig_close(rig *r);
-/* Run planned tasks in turn. Returns the library's code. */
+/* Run planned tasks round robin. Returns the library's code. */
 int32_t run_tasks(kvb_task *const *tasks, int32_t count, int64_t passes, kvb_task *between,
                   int32_t threads);
-/* Run once on `threads` threads, and free; unless the code of its plan is not zero. Each of these
- * returns the library's code. */
+/* If `planned` is KVB_OK, run a task once on `threads` threads and free it. Returns the library's
+ * code, as the functions below do. */
 int32_t run_on(int32_t planned, kvb_task *task, int32_t threads);
 int32_t run_decode(const kvb_decode *args, int32_t threads);
 int32_t run_twin(const kvb_decode *args, int32_t threads);
@@ -69,7 +70,7 @@ void teams_close(void);
 
 void check_replay(const char *path);
 void check_tiers(void);
-/* Tiers, by names with commas between, that this build has and this CPU must refuse. */
+/* Check that this CPU refuses tiers of this build. `names` are separated by commas. */
 void check_refused(char *names);
 void check_codes(void);
 void check_arguments(void);

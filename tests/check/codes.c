@@ -1,4 +1,4 @@
-/* Every stored code decoded, and every midpoint between neighbours encoded, byte for byte against
+/* Decode every stored code, and encode every midpoint between neighbours: each byte must be that of
  * the scalar tier. */
 #include <math.h>
 #include <stdlib.h>
@@ -22,7 +22,7 @@ static uint32_t bits_of(float x)
     return bits;
 }
 
-/* A one-head cache of `rows` rows of DIM elements. */
+/* Open a cache of one head with `rows` rows of DIM elements. */
 static bool open_rows(rig *r, const char *dtype, int64_t rows, int32_t scale)
 {
     kvb_cache shape = {.layout = word_of("layout", "head"),
@@ -43,8 +43,8 @@ static bool unpack_all(rig *r, float *k, float *v, int32_t isa)
                   kvb_message());
 }
 
-/* The formats whose codes are floats: sign, exponent, fraction. Without Inf, only codes of ones
- * alone are no number. */
+/* A format whose codes are floats: sign, exponent, fraction. Without Inf, only codes whose other
+ * bits are all ones are NaN. */
 typedef struct floats {
     const char *dtype;
     int exponent, fraction; /* bits */
@@ -53,12 +53,12 @@ typedef struct floats {
 
 static uint32_t codes_of(const floats *f) { return 2u << (f->exponent + f->fraction); }
 
-/* What a code means: worked out here, not in the library. */
+/* Return the value of a code, computed here, not by the library. */
 static float value_of(const floats *f, uint32_t code)
 {
     uint32_t one = 1u << f->fraction, fraction = code & (one - 1), top = (1u << f->exponent) - 1;
     uint32_t exponent = code >> f->fraction & top;
-    /* of the smallest subnormal, in powers of two */
+    /* exponent of the smallest subnormal, as a power of two */
     int unit = 2 - (1 << (f->exponent - 1)) - f->fraction;
     float size;
     if (exponent == top && (!f->no_inf || fraction == one - 1))
@@ -129,8 +129,8 @@ static void check_decode_i8(int32_t scale)
     rig_close(&r);
 }
 
-/* Encode `rows` rows of `from` as K and their negatives as V on every tier; the bytes must be the
- * scalar tier's. */
+/* Encode `rows` rows of `from` as K, and their negatives as V, on every tier. The bytes must be
+ * those of the scalar tier. */
 static void same_bytes(const char *dtype, const float *from, int64_t rows, int32_t scale)
 {
     rig r;
@@ -166,7 +166,8 @@ static void same_bytes(const char *dtype, const float *from, int64_t rows, int32
     free(right);
 }
 
-/* Codes n and n+1 as float32, their midpoint, and one step to either side of it: 4 values each. */
+/* For each code n: its value, the midpoint to code n+1, and one float32 step to both sides of it.
+ */
 static void check_midpoints(const floats *f)
 {
     int64_t count = 0, room = 2 * codes_of(f) + DIM;
@@ -189,7 +190,7 @@ static void check_midpoints(const floats *f)
     free(from);
 }
 
-/* Rows of every size and odd ones, for formats that share a scale. */
+/* Rows of every magnitude and unusual ones, for formats that share a scale. */
 static void check_scaled_rows(const char *dtype, int32_t scale)
 {
     enum { ROWS = 256 };
@@ -210,8 +211,8 @@ static void check_scaled_rows(const char *dtype, int32_t scale)
     free(from);
 }
 
-/* The formats of packed rows: blocks of 32 elements, an f16 before the codes of 8 bits, or of 4
- * that mean 8 more. */
+/* A format of packed rows: blocks of 32 elements, an f16 scale before codes of 8 bits, or of 4 bits
+ * with 8 added. */
 typedef struct blocks {
     const char *dtype;
     int64_t bytes;
@@ -222,7 +223,7 @@ static float value_in(const uint8_t *codes, int i, bool nibbles)
     return (float)(!nibbles ? (int8_t)codes[i] : (i < 16 ? codes[i] & 15 : codes[i - 16] >> 4) - 8);
 }
 
-/* Bytes count up and down through all codes, behind scales of every kind. */
+/* Bytes count up and down through all codes, after scales of every kind. */
 static void check_decode_blocks(const blocks *f)
 {
     enum { BLOCKS = 32 };

@@ -1,5 +1,5 @@
-/* The documented plug-in, called for our units: every layout, window, ring and thread count gives
- * what our plain C does. */
+/* The documented plug-in, called for units of the library: every layout, window, ring and number of
+ * threads gives the same as the scalar tier. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -42,7 +42,7 @@ static void check_answers(kvb_decode args, const char *layout)
         expect(!run_decode(&args, 2) && isfinite(out[0]), "plug-in, wrapped: %s", kvb_message());
 }
 
-/* Every mask; a second sequence that has two queries; and any ends. */
+/* Check every mask, a second sequence with two queries, and any ends. */
 static void check_several(kvb_decode args, const char *layout)
 {
     static const uint32_t tree[BATCH * QUERIES] = {1, 3, 5, 13, 1, 2};
@@ -61,7 +61,7 @@ static void check_several(kvb_decode args, const char *layout)
     check_answers(args, layout);
 }
 
-/* What a kernel is told of scores: the cap, and the slopes of its unit's query heads. */
+/* What a kernel gets for scores: the cap, and the slopes of its unit's query heads. */
 static const float slopes[Q_HEADS] = {0.5f, 0.25f, 0.01f, 0.0f, 0.001f, 0.1f};
 static int32_t badly_told;
 
@@ -80,7 +80,7 @@ static void check_told(kvb_decode args, const char *layout)
     expect(!run_decode(&args, 3) && !badly_told, "plug-in %s: cap and slopes are others", layout);
 }
 
-/* Sinks and kept tokens, which it is told nothing of. */
+/* Sinks and kept tokens, which the kernel does not see. */
 static void check_sinks(kvb_decode args, const char *layout)
 {
     static const float sinks[Q_HEADS] = {6.0f, -INFINITY, 0.0f, 3.0f, 8.0f, 50.0f};
@@ -107,7 +107,7 @@ static void check_refusals(kvb_decode args)
            "a plug-in is asked for a window of two queries: %s", kvb_message());
 }
 
-/* A first score that nothing may be subtracted from. */
+/* A first score from which nothing may be subtracted. */
 static void check_first_score(const kvb_kernel *kernel)
 {
     rig r;
@@ -142,7 +142,7 @@ static void check_first_score(const kvb_kernel *kernel)
 
 static void check_layout(const kvb_kernel *kernel, const float *source, const float *q)
 {
-    /* the last one in a ring */
+    /* the last pair in a ring */
     static const int64_t lengths[][BATCH] = {{1400, 700}, {1, 0}, {2000, 1399}};
     for (int i = 0; i < 3; i++) {
         rig r;

@@ -1,4 +1,4 @@
-/* Guard pages fault on the first byte outside, and no kernel touches them: each plane of a cache
+/* Guard pages fault at the first byte outside, and no kernel touches them. Each plane of a cache
  * has its own. */
 #include <math.h>
 #include <signal.h>
@@ -10,7 +10,7 @@
 
 #include "check.h"
 
-/* Reading this byte ends a process. */
+/* Whether reading this byte ends a process. */
 static bool faults(const volatile uint8_t *at)
 {
     pid_t child = fork();
@@ -42,8 +42,7 @@ static void check_arena(int64_t bytes)
     }
 }
 
-/* Decode and its twin, for a variant that has kernels for the dtypes; one that has none is refused.
- */
+/* Run a decode and its twin if the variant has kernels for the dtypes; else it must be refused. */
 static void check_variant(kvb_decode args)
 {
     const char *isa = kvb_word("isa", args.isa), *variant = kvb_word("variant", args.variant);
@@ -67,7 +66,7 @@ static void check_variant(kvb_decode args)
            kvb_message());
 }
 
-/* So many rows of floats, with noise in them. */
+/* Allocate rows of floats, and fill them with noise. */
 static float *rows_of(int64_t rows, int64_t dim, uint64_t seed)
 {
     float *found = need((size_t)(rows * dim) * sizeof *found);
@@ -116,8 +115,8 @@ static void check_shape(kvb_cache shape, int32_t guard)
     free(out);
 }
 
-/* K of each dtype of a layout, with V like it or of the dtype `apart` places further on, whose
- * width and scales are others then; of those every other size. */
+/* Check K of each dtype of a layout. V has the same dtype (apart 0), or the dtype `apart` places
+ * further on, with another width and other scales; then every other size is tested. */
 static void check_layout(int32_t layout, int32_t apart)
 {
     enum { DIMS = 6 };
@@ -156,6 +155,6 @@ void check_guards(void)
         check_arena(sizes[i]);
     for (int32_t layout = 0; kvb_word("layout", layout); layout++) {
         check_layout(layout, 0);
-        check_layout(layout, 3 + 2 * layout); /* other partners in each */
+        check_layout(layout, 3 + 2 * layout); /* other pairs in each layout */
     }
 }

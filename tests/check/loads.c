@@ -1,4 +1,4 @@
-/* What a run beside a load refuses: nothing has run then, and nothing is handed out. */
+/* What a run beside a load refuses. Then nothing has run, and no output is set. */
 #include <math.h>
 #include <stdio.h>
 
@@ -10,7 +10,7 @@ static void wrong(int32_t code, const char *words)
            code, code ? kvb_message() : "");
 }
 
-/* A load whose own fields are wrong. */
+/* A load with wrong fields. */
 static void check_fields(kvb_task *mine, const kvb_load *good)
 {
     kvb_load load = *good;
@@ -18,7 +18,7 @@ static void check_fields(kvb_task *mine, const kvb_load *good)
     load.team = NULL;
     wrong(beside(&mine, 1, NULL, &load), "load: team is null");
     load.team = one;
-    wrong(beside(&mine, 1, NULL, &load), "load: its team is that of the run");
+    wrong(beside(&mine, 1, NULL, &load), "load: team is also that of the run");
     load = *good, load.tasks = NULL;
     wrong(beside(&mine, 1, NULL, &load), "load: tasks is null");
     for (int32_t count = -1; count < 1; count++) {
@@ -38,7 +38,7 @@ static void check_fields(kvb_task *mine, const kvb_load *good)
     }
 }
 
-/* Tasks that no load can have, and those of a run that no load can be beside. */
+/* Tasks that a load cannot have, and tasks of a run that cannot have a load beside them. */
 static void check_tasks(kvb_task *mine, kvb_task *full, kvb_task *too_long, kvb_load *good)
 {
     kvb_load load = *good;
@@ -51,8 +51,7 @@ static void check_tasks(kvb_task *mine, kvb_task *full, kvb_task *too_long, kvb_
           "load: tasks[1] is planned for 1 threads, but the team has 2");
     load.tasks = adds;
     wrong(beside(&mine, 1, NULL, &load),
-          "load: tasks[1] adds tokens in every pass, and its cache is no ring, which has room for "
-          "any number");
+          "load: tasks[1] adds tokens in every pass; its cache must be a ring");
     refused(beside(&too_long, 1, NULL, good), "tokens: sequence 0", "a run that does not fit");
     wrong(beside(good->tasks, 1, NULL, good),
           "tasks[0] is planned for 2 threads, but the team has 1");
@@ -68,7 +67,7 @@ static kvb_task *read_of(void)
     return task;
 }
 
-/* A task of both, by itself or in a series: two teams would write to one state. */
+/* A task that is in both, by itself or in a series: two teams would write one state. */
 static void check_shared(kvb_task *mine)
 {
     kvb_team *other;
@@ -77,9 +76,9 @@ static void check_shared(kvb_task *mine)
     kvb_load load = {.team = other, .count = 1, .ahead = 1};
     for (int i = 0; i < 4; i++) {
         load.tasks = &both[i / 2];
-        wrong(beside(&both[i % 2], 1, NULL, &load), "tasks[0] is one of the load, too");
+        wrong(beside(&both[i % 2], 1, NULL, &load), "tasks[0] is also a task of the load");
     }
-    wrong(beside(&read, 1, mine, &load), "between is one of the load, too");
+    wrong(beside(&read, 1, mine, &load), "between is also a task of the load");
     expect(!beside(&read, 1, NULL, &load), "another task than the load's: %s", kvb_message());
     kvb_task_free(read);
     kvb_task_free(series);

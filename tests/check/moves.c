@@ -1,5 +1,5 @@
-/* Moves: every tier and number of threads puts the same bytes in the same places, inside guarded
- * memory; and what cannot be moved is refused by name. */
+/* Moves: every tier and number of threads writes the same bytes to the same places, in guarded
+ * memory. A move that is not possible is refused by the name of its argument. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -52,7 +52,7 @@ static void check_transpose(int64_t dim, int32_t isa, int32_t threads)
     kvb_arena_close(&to);
 }
 
-/* Pass on pass to the next position, and from the last to the first; nothing else is written. */
+/* Each pass writes the next position, and after the last the first. Nothing else is written. */
 static void check_logits(int64_t width, int32_t isa, int32_t threads)
 {
     const int64_t floats = MATRICES * ROWS * width;
@@ -119,7 +119,7 @@ static int32_t run_repack(const kvb_cache *from, const kvb_cache *to, int32_t is
     return run_on(code, task, threads);
 }
 
-/* By a few tokens and by many: where stretches overlap their own places, and where they do not. */
+/* Grow by a few tokens and by many, so that stretches overlap their old places, or do not. */
 static void check_repack(const char *layout, const char *dtype, const char *v_dtype, int64_t grown,
                          int32_t isa)
 {
@@ -196,7 +196,7 @@ static void refuse_repacks(void)
                strstr(kvb_message(), "threads is 2"),
            "two threads: %s", kvb_message());
     expect(!kvb_task_repack(&r.cache, &r.cache, 0, 1, &task), "repack: %s", kvb_message());
-    r.lengths[0] = 21; /* since the task was made */
+    r.lengths[0] = 21; /* after the task was made */
     wrong(run_on(KVB_OK, task, 1), "lengths");
     rig_close(&r);
     shape.layout = word_of("layout", "position");

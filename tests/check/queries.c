@@ -1,4 +1,4 @@
-/* Several queries a step, and what is done to scores: which arguments are refused. */
+/* Which arguments are refused for several queries, and for changes of scores. */
 #include <math.h>
 #include <string.h>
 
@@ -6,8 +6,8 @@
 
 enum { Q_LEN = 3, Q_HEADS = 4, DIM = 24, BATCH = 3, COUNT = BATCH * Q_LEN * Q_HEADS * DIM };
 
-/* Sequences of three queries, two and one: ends of any mask, those of a chain alone, and wrong
- * ones. */
+/* Sequences with three queries, two and one: ends for any mask, ends only for a chain, and wrong
+ * ends. */
 static const int64_t whole[] = {700, 700, 700, 2, 2, 0, 300, 0, 0};
 static const int64_t chained[] = {698, 3, 700, 1, 2, 0, 300, 0, 0};
 static const int64_t beyond[] = {701, 0, 0, 0, 0, 0, 0, 0, 0};

@@ -16,7 +16,7 @@ typedef struct record {
     double scale, k_tensor, v_tensor, softcap;
 } record;
 
-/* What a decode is told in arrays: of each query, and of each query head. Null: nothing. */
+/* The arrays of a decode for queries and query heads. Null: none. */
 typedef struct told {
     int64_t *ends;
     uint32_t *tree;
@@ -45,8 +45,8 @@ static double *take_doubles(FILE *file, int64_t count)
     return to;
 }
 
-/* Floats in a guarded arena: the last one touches the unreadable page (guard 1), or the first one
- * does (guard 2). */
+/* Copy floats to a guarded arena: the last one is next to the unreadable page (guard 1), or the
+ * first one (guard 2). */
 static float *guarded(kvb_arena *arena, const float *from, int64_t count, int32_t guard)
 {
     int64_t bytes = count * (int64_t)sizeof *from, room = (bytes + 63) / 64 * 64;
@@ -57,7 +57,7 @@ static float *guarded(kvb_arena *arena, const float *from, int64_t count, int32_
     return (float *)(void *)at;
 }
 
-/* A tier that lacks a half says so with both names, and writes nothing. */
+/* Check that a tier that lacks a half is refused with both names, and writes nothing. */
 static void replay_refused(kvb_decode *args, const record *c)
 {
     const char *isa = kvb_word("isa", args->isa), *variant = kvb_word("variant", args->variant);
@@ -163,7 +163,7 @@ static void replay_store(const record *c, rig *r, FILE *file, bool append)
     free(right);
 }
 
-/* A decode's own arrays follow its lengths, in this order. */
+/* Read the arrays of a decode, which follow its lengths in this order. */
 static told take_told(const record *c, FILE *file)
 {
     told own = {NULL};

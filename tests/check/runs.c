@@ -1,5 +1,5 @@
-/* Runs of several tasks, and lengths and tables that change between runs: what a run could not do
- * is refused before its first pass. */
+/* Runs of several tasks, and lengths and tables that change between runs: a run that cannot do all
+ * its passes is refused before the first one. */
 #include <pthread.h>
 #include <semaphore.h>
 #include <stdlib.h>
@@ -8,13 +8,13 @@
 
 #include "runs.h"
 
-/* Stores into one cache share its lengths, whichever of them is asked. */
+/* Stores into one cache share its lengths: each counts the tokens of all. */
 static void check_stores_of_a_run(const char *layout)
 {
     rig r;
     if (!open_rig(&r, layout))
         return;
-    kvb_cache twin = r.cache; /* with the same lengths */
+    kvb_cache twin = r.cache; /* shares the lengths */
     kvb_task *one = store_of(&r.cache, 1, 1), *ten = store_of(&twin, 10, 1),
              *still = store_of(&r.cache, 10, 0);
     kvb_task *const ones[] = {one, one}, *const both[] = {one, ten};
@@ -46,8 +46,8 @@ static void check_stores_of_a_run(const char *layout)
     rig_close(&r);
 }
 
-/* What is planned for so many tokens is not run behind stores of more, in whatever order; in front
- * of them all it is. */
+/* A decode that is planned for fixed lengths is refused after stores that change them, in any
+ * order. Before all stores it runs. */
 static void check_decodes_of_a_run(void)
 {
     rig r;
@@ -91,7 +91,7 @@ static void check_unpack(void)
     refused(run(&task, 1, 1, NULL), "table", "unpack by another table");
     r.lengths[0] = CAPACITY / 2;
     expect(!run(&task, 1, 1, NULL), "unpack in front of a wrong entry: %s", kvb_message());
-    r.table[1] = -1; /* which stores skip */
+    r.table[1] = -1; /* stores skip it */
     r.lengths[0] = 0;
     expect(!run(twice, 3, 3, NULL) && r.lengths[0] == CAPACITY, "unpack behind stores: %s",
            kvb_message());
@@ -104,7 +104,7 @@ static void check_unpack(void)
 
 static sem_t begun, go_on;
 
-/* A plug-in's kernel that says that it runs, and waits. */
+/* A plug-in's kernel that reports that it runs, and then waits. */
 static void wait_inside(const kvb_work *work)
 {
     sem_post(&begun);
@@ -115,7 +115,7 @@ static void wait_inside(const kvb_work *work)
 
 static void *run_both(void *tasks) { return run(tasks, 2, 2, NULL) ? tasks : NULL; }
 
-/* After long enough for a check that does not wait for its turn. */
+/* Let the kernel go on, after enough time for a check that does not wait for its turn. */
 static void *let_go(void *none)
 {
     nanosleep(&(struct timespec){.tv_nsec = 50000000}, NULL);
@@ -123,7 +123,7 @@ static void *let_go(void *none)
     return none;
 }
 
-/* A second caller is answered by what the first one's run leaves of the cache. */
+/* A second caller is checked against the cache as the first caller's run leaves it. */
 static void check_two_callers(void)
 {
     rig r;

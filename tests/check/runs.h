@@ -1,4 +1,4 @@
-/* A small cache, tasks that store into it, and runs of one thread that may be refused. */
+/* A small cache, tasks that store into it, and runs on one thread that may be refused. */
 #ifndef KVB_CHECK_RUNS_H
 #define KVB_CHECK_RUNS_H
 
@@ -8,7 +8,7 @@
 
 enum { DIM = 16, CAPACITY = 20 };
 
-/* What is stored: zeros, unless a test fills it. */
+/* The source of stores: zeros, unless a test fills it. */
 static float source[CAPACITY * DIM];
 
 static inline int32_t run(kvb_task *const *tasks, int32_t count, int64_t passes, kvb_task *between)
@@ -22,7 +22,7 @@ static inline void refused(int32_t code, const char *name, const char *what)
            what, code, code ? kvb_message() : "");
 }
 
-/* A cache of one sequence and head, of two blocks where it is paged. */
+/* Open a cache of one sequence and head; if it is paged, it has two blocks. */
 static inline bool open_rig(rig *r, const char *layout)
 {
     return rig_open(r,

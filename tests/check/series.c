@@ -1,4 +1,4 @@
-/* Series: what none can be made of, tasks in their order as one pass, and what a run refuses. */
+/* Series: tasks that cannot be in one, the order of its tasks, and what a run refuses. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -40,7 +40,7 @@ static kvb_task *series_of(kvb_task *first, kvb_task *second, int32_t threads)
     return series;
 }
 
-/* Each with its message, and nothing handed out. */
+/* Each wrong part has its message, and no task is returned. */
 static void check_parts(kvb_task *good, kvb_task *other, kvb_task *adds, kvb_task *stages)
 {
     kvb_task *const untouched = good, *series = untouched, *tasks[2] = {good, good};
@@ -54,31 +54,31 @@ static void check_parts(kvb_task *good, kvb_task *other, kvb_task *adds, kvb_tas
     wrong(SERIES(2, 0), "threads is 0; allowed is 1 to 1024");
     wrong(SERIES(2, 2), "tasks[0] is planned for 1 threads, the series for 2");
     kinds[1] = 3;
-    wrong(SERIES(2, 1), "the kind of tasks[1] is 3, not 0 to 2");
+    wrong(SERIES(2, 1), "the kind of tasks[1] is 3; allowed is 0 to 2");
     kinds[1] = -1;
-    wrong(SERIES(2, 1), "the kind of tasks[1] is -1, not 0 to 2");
+    wrong(SERIES(2, 1), "the kind of tasks[1] is -1; allowed is 0 to 2");
     kinds[1] = 2, tasks[1] = NULL;
     wrong(SERIES(2, 1), "tasks[1] is null");
     tasks[1] = other;
     wrong(SERIES(2, 1), "tasks[1] is planned for 3 threads, the series for 1");
     tasks[1] = adds;
-    wrong(SERIES(2, 1), "tasks[1] adds tokens: no such task can stand in a series");
+    wrong(SERIES(2, 1), "tasks[1] adds tokens; a series cannot contain it");
     tasks[1] = stages;
-    wrong(SERIES(2, 1), "tasks[1] counts stages: no such task can stand in a series");
+    wrong(SERIES(2, 1), "tasks[1] counts stages; a series cannot contain it");
     tasks[1] = series_of(good, good, 1);
-    wrong(SERIES(2, 1), "tasks[1] is a series: no such task can stand in a series");
+    wrong(SERIES(2, 1), "tasks[1] is a series; a series cannot contain it");
     kvb_task_free(tasks[1]);
     expect(series == untouched, "a refused series was handed out");
 }
 
-/* Where a series cannot run, and where it has no sum. */
+/* Runs that cannot have a series; a series has no sum. */
 static void check_places(kvb_task *good, kvb_task *stages)
 {
     uint32_t sum = 7;
     kvb_task *series = series_of(good, good, 1), *const mixed[] = {stages, series};
-    wrong(run(&good, 1, 1, series), "between is a series");
+    wrong(run(&good, 1, 1, series), "between is a series; it must be a single task");
     wrong(run(mixed, 2, 2, NULL),
-          "tasks: one is a series and one counts stages, and both have shares");
+          "tasks: a series and a task that counts stages cannot run together");
     wrong(run_tasks(&series, 1, 1, NULL, 2),
           "tasks[0] is planned for 1 threads, but the team has 2");
     expect(!run(&series, 1, 3, good), "a read before each series: %s", kvb_message());
@@ -105,7 +105,7 @@ static void check_refusals(void)
     rig_close(&r);
 }
 
-/* What a run refuses before its first pass: no part has done anything then. */
+/* What a run refuses before its first pass. No part has done anything then. */
 static void check_ready(void)
 {
     rig r;
@@ -113,7 +113,7 @@ static void check_ready(void)
         return;
     float out[DIM];
     int64_t behind = 1;
-    kvb_cache before = r.cache; /* the same rows, with a length of its own */
+    kvb_cache before = r.cache; /* the same rows, but its own length */
     before.lengths = &behind;
     r.lengths[0] = 2;
     memset(r.arena.base, 0x5a, (size_t)r.cache.bytes);
@@ -136,7 +136,7 @@ static void check_ready(void)
             break;
     expect(!run(&series, 1, 2, NULL) && behind == 1 && r.lengths[0] == 2, "series: %s",
            kvb_message());
-    kvb_task_free(series); /* its parts live on */
+    kvb_task_free(series); /* its parts are still usable */
     expect(!run(&decode, 1, 1, NULL) && !run(&store, 1, 1, NULL), "parts: %s", kvb_message());
     kvb_task_free(decode);
     kvb_task_free(store);
@@ -144,7 +144,7 @@ static void check_ready(void)
     rig_close(&r);
 }
 
-static int left; /* units until the plug-in goes wrong */
+static int left; /* units until the plug-in breaks a rule */
 
 static void writes_beside(const kvb_work *work)
 {
@@ -180,14 +180,14 @@ static void check_fault(void)
     rig_close(&r);
 }
 
-/* A decode of five layers that stand behind one another, each behind a store of its last token:
- * whoever is late to one of them reads what the one before has left. */
+/* A series of five layers: a store of the last token, then a decode, for each. A thread that is
+ * late would read what an earlier part has left. */
 static void check_layout(int32_t layout, int32_t threads)
 {
     enum { LAYERS = 5, COUNT = 2 * HEADS * DIM };
     static float rows[LAYERS][LONG * HEADS * DIM], out[LAYERS][COUNT], right[COUNT];
     rig r[LAYERS];
-    const bool floats = kvb_reads(0, layout, 0, KVB_K) >= 0; /* else codes alone */
+    const bool floats = kvb_reads(0, layout, 0, KVB_K) >= 0; /* else only codes */
     kvb_cache before[LAYERS], shape = {.layout = layout,
                                        PLANES(floats ? 0 : word_of("dtype", "q8_0"), 0),
                                        .batch = 1,

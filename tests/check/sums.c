@@ -1,4 +1,4 @@
-/* What a tier's twin and its read probe have loaded comes to what the plain C one's have. */
+/* The sums of a tier's twin and read probe are those of the scalar tier. */
 #include <string.h>
 
 #include "check.h"
@@ -17,7 +17,7 @@ static uint32_t sum_of(kvb_team *team, int32_t code, kvb_task *task)
     return sum;
 }
 
-/* Any bytes, but scales that are numbers. */
+/* Fill a cache with any bytes, but with scales that are numbers. */
 static void fill(rig *r, const float *source)
 {
     uint8_t *rows = r->arena.base;
@@ -32,7 +32,7 @@ static void fill(rig *r, const float *source)
     r->lengths[0] = CAPACITY;
 }
 
-/* V may be another one than K: of another width and with other scales then. */
+/* If V has another dtype than K, it also has another width and other scales. */
 static void check_twins(kvb_team *team, int32_t layout, int32_t dtype, int32_t v_dtype,
                         const float *source)
 {
@@ -97,7 +97,7 @@ static void check_reads(kvb_team *team, const float *source)
     }
 }
 
-/* Words of lines first to end, of a buffer of so many that begins anew behind its last one. */
+/* Sum the words of lines first to end, in a buffer of `lines` lines that wraps. */
 static uint32_t words_of(const uint16_t *buffer, int64_t lines, int64_t first, int64_t end)
 {
     uint32_t sum = 0;
@@ -107,7 +107,7 @@ static uint32_t words_of(const uint16_t *buffer, int64_t lines, int64_t first, i
     return sum & 0xffff;
 }
 
-/* Pass after pass, each from where the last one stopped, in memory that faults on both sides. */
+/* Each pass goes on where the last one stopped. The memory faults on both sides. */
 static void check_piece(const kvb_probe *args, int32_t threads)
 {
     enum { PASSES = 7 };

@@ -1,5 +1,6 @@
-/* Deterministic mode gives the same bits for any number of threads, and every tier the same numbers
- * as plain C, which case files and the documented plug-in hold against others. */
+/* Deterministic mode gives the same bits for any number of threads. Every tier gives the same
+ * numbers as the scalar tier; case files and the documented plug-in compare that one with others.
+ */
 #include <fenv.h>
 #include <stdlib.h>
 #include <string.h>
@@ -10,7 +11,7 @@ enum {
     Q_HEADS = 6,
     KV_HEADS = 2,
     DIM = 48,
-    V_DIM = 56, /* where K and V are two */
+    V_DIM = 56, /* if K and V differ */
     BATCH = 2,
     CAPACITY = 2600,
     MOST = BATCH * Q_HEADS * V_DIM
@@ -27,7 +28,7 @@ static void check_tier(const rig *r, const float *q, int64_t window, int32_t isa
             continue;
         const int32_t k = r->cache.k.dtype;
         const bool rounds = kvb_levels(variant, k, 0) || kvb_levels(variant, k, 3);
-        const double most = rounds ? 5e-3 : 2e-6 * 1.75; /* weights, to 8 bits */
+        const double most = rounds ? 5e-3 : 2e-6 * 1.75; /* weights are rounded to 8 bits */
         kvb_decode args = {.cache = &r->cache,
                            .q = q,
                            .out = right,
@@ -49,7 +50,7 @@ static void check_tier(const rig *r, const float *q, int64_t window, int32_t isa
                        kvb_word("isa", isa), kvb_word("variant", variant), threads,
                        apart(out, right, count));
             }
-            if (threads <= SCHEDULES) /* each may cut tiles in its own way */
+            if (threads <= SCHEDULES) /* each schedule may cut tiles differently */
                 memcpy(first[args.schedule], out, (size_t)count * sizeof *out);
             expect(!memcmp(first[args.schedule], out, (size_t)count * sizeof *out),
                    "%s %s: %d threads give other bits than %d", kvb_word("isa", isa),
@@ -58,7 +59,7 @@ static void check_tier(const rig *r, const float *q, int64_t window, int32_t isa
     }
 }
 
-/* Rows are rounded alike whatever the caller's own rounding is when a team is opened. */
+/* Rows are rounded the same, whatever rounding the caller uses when it opens a team. */
 static void check_rounding(const float *source)
 {
     enum { TOKENS = 20 };
@@ -86,7 +87,7 @@ static void check_rounding(const float *source)
     rig_close(&r);
 }
 
-/* Of K and V of two dtypes, V is of another width as well. */
+/* If K and V have two dtypes, V also has another width. */
 static void check_layout(int32_t layout, const char *k_dtype, const char *v_dtype,
                          const float *const source[3])
 {
@@ -125,7 +126,7 @@ void check_threads(void)
     noise(v, rows * V_DIM, 12);
     noise(q, BATCH * Q_HEADS * DIM, 13);
     for (int32_t layout = 0; kvb_word("layout", layout); layout++) {
-        const bool floats = kvb_reads(0, layout, 0, KVB_K) >= 0; /* else codes alone */
+        const bool floats = kvb_reads(0, layout, 0, KVB_K) >= 0; /* else only codes */
         check_layout(layout, floats ? "f32" : "i8", floats ? "f32" : "i8", source);
         check_layout(layout, floats ? "bf16" : "e4m3", "q8_0", source);
     }

@@ -1,4 +1,4 @@
-/* The registry, forced tiers, and the field table. */
+/* The registry, named tiers, and the table of fields. */
 #include <stdio.h>
 #include <string.h>
 
@@ -16,8 +16,8 @@ static void check_lists(void)
     expect(!kvb_word("no such list", 0) && !kvb_word(NULL, 0), "an unknown list has words");
 }
 
-/* A tier decodes rows of a dtype with a variant in all layouts that have them, or in none: the
- * scalar one has every variant, and every tier the first. */
+/* A tier decodes a dtype with a variant in all layouts that support both, or in none. The scalar
+ * tier has every variant, and every tier has the first variant. */
 static void check_cells(int64_t decodes[16][16][16], int32_t variant, int32_t dtype)
 {
     int64_t cells = 0;
@@ -43,7 +43,7 @@ static void check_matrix(void)
         bool decode = strcmp(k->op, "decode") == 0;
         expect(strcmp(k->isa, "-") == 0 || isa >= 0, "kernel %d: isa %s is no word", i, k->isa);
         expect(k->about && *k->about, "kernel %d says nothing about itself", i);
-        /* what not every CPU of the tier has */
+        /* kernels that not every CPU of the tier runs */
         bool more = decode || strncmp(k->op, "dot", 3) == 0;
         if (isa >= 0)
             expect(more ? k->runnable <= kvb_isa_runs(isa) : k->runnable == kvb_isa_runs(isa),
@@ -62,7 +62,7 @@ static void check_matrix(void)
     expect(!kvb_kernels(-1) && !kvb_kernels(1 << 20), "the registry has no end");
 }
 
-/* A tier that does not run refuses with its name; one that runs decodes. */
+/* A tier that does not run is refused with its name; one that runs decodes. */
 static void check_forced(void)
 {
     rig r;

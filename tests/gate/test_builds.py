@@ -269,7 +269,7 @@ def test_tiers_that_are_measured():
     [
         ("all", None),
         ("scalar", ["scalar"]),
-        ("wide", "'wide' is no tier here: all, or some of scalar"),
+        ("wide", "'wide' is not a tier here: use all, or some of scalar"),
         ("scalar;x", "'x'"),
     ],
 )

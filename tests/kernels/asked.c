@@ -1,4 +1,4 @@
-/* Which rows a walk asks for while each of its tiles is consumed. No row is really read. */
+/* Lists the rows that a walk prefetches while each of its tiles is read. No row is really read. */
 #include "decode/decode.h"
 
 /* A tier whose stages take rows in runs, and those of one head at a time. */
@@ -8,7 +8,7 @@ const kvb_tier *kvb_tier_of(int32_t isa)
     return (void)isa, &plain;
 }
 const kvb_tier *kvb_tier_with(int32_t isa, int32_t way) { return (void)way, kvb_tier_of(isa); }
-/* What no walk comes to. */
+/* A walk never calls this. */
 int32_t kvb_check_decode(const kvb_decode *args, int32_t threads)
 {
     return (void)args, (void)threads, KVB_OK;
@@ -17,7 +17,7 @@ int32_t kvb_check_decode(const kvb_decode *args, int32_t threads)
 typedef struct asked {
     int64_t seq, head, first, count; /* tokens of a KV head */
     int64_t order[PLANES];
-    int64_t rows[PLANES][TILE]; /* addresses, of as many rows as there are tokens */
+    int64_t rows[PLANES][TILE]; /* addresses of `count` rows */
 } asked;
 
 static void write_down(const kvb_tile *tile, const kvb_side *side, int32_t plane, asked *to)
@@ -27,7 +27,7 @@ static void write_down(const kvb_tile *tile, const kvb_side *side, int32_t plane
         to->rows[plane][t] = (int64_t)(intptr_t)kvb_row_asked(side, t);
 }
 
-/* Of all units, in one thread's order. Returns how many tiles that are, `most` at most. */
+/* Write the tiles of all units, in the order of one thread. Returns how many, at most `most`. */
 __attribute__((visibility("default"))) int64_t asked_for(const kvb_decode *args, int64_t most,
                                                          asked *to)
 {

@@ -1,9 +1,9 @@
 /* beside: two teams at once, for a tool that watches threads; and how often and how long a load
  * waits.
  *
- * The library is compiled with clock_gettime() as the function below, which gives each thread a
- * clock of its own: it goes on by STEP whenever the thread reads it. So the time of a pass is the
- * number of times that its thread has read the clock, which is known by hand. */
+ * The library is compiled with the clock_gettime() below. It gives each thread its own clock, which
+ * advances by STEP whenever the thread reads it. So the time of a pass is the number of times that
+ * its thread has read the clock, and the test knows that number. */
 #include <math.h>
 #include <pthread.h>
 #include <stdbool.h>
@@ -16,7 +16,7 @@
 
 enum { TOKENS = 700, DIM = 8, KV_HEADS = 3, BATCH = 2, Q_HEADS = 6, UNIT = 128 << 10 };
 enum { BYTES = 3 * UNIT + 64 }; /* four units of a probe */
-/* readings in a pass without a pause: where the work begins, where it ends, where threads meet */
+/* clock readings in a pass without a pause: begin and end of the work, meeting of the threads */
 enum { PLAIN = 3 };
 
 enum { STEP = 10 }; /* nanoseconds */
@@ -59,10 +59,10 @@ static int32_t word(const char *list, const char *name)
 
 /* ---- what runs ------------------------------------------------------------------------------- */
 
-static kvb_team *small, *large; /* of one thread, and of two */
+static kvb_team *small, *large; /* one thread, two threads */
 static kvb_cache cache;
 static int64_t lengths[BATCH] = {TOKENS, TOKENS / 2};
-static uint8_t *buffer; /* three times BYTES */
+static uint8_t *buffer; /* 3 * BYTES bytes */
 
 static void open_all(void)
 {
@@ -112,7 +112,7 @@ static kvb_task *probe(const char *op, int64_t steps, int64_t piece, int32_t thr
     return task;
 }
 
-/* A random cycle, in memory of its own. */
+/* Make a chase through a random cycle, in its own memory. */
 static kvb_task *chase(void)
 {
     static _Alignas(64) uint8_t lines[64 * 64];
@@ -125,7 +125,7 @@ static kvb_task *chase(void)
 
 /* ---- waits ----------------------------------------------------------------------------------- */
 
-/* Readings in a pass of a load of one thread. */
+/* Return the clock readings in a pass of a load on one thread. */
 static double pass_of(kvb_task *task, double pause)
 {
     kvb_task *other = probe("clock", 1, 0, 2);
@@ -136,7 +136,7 @@ static double pass_of(kvb_task *task, double pause)
     return round(load.seconds * 1e9) / STEP / (double)load.passes;
 }
 
-/* And in one of a run without a load. */
+/* Return the clock readings in a pass of a run without a load. */
 static double alone(kvb_task *task)
 {
     kvb_run_times times = {0};
@@ -144,8 +144,8 @@ static double alone(kvb_task *task)
     return round(times.seconds * 1e9) / STEP / 4;
 }
 
-/* So many units, in which nobody reads the clock: one reading before the first, one behind each,
- * and then as many as take at least `pause` times as long as from one to the next. */
+/* Check a task of `units` units that do not read the clock. There is one reading before the first
+ * unit, one after each, and then as many as last `pause` times as long as the unit. */
 static void check_units(const char *what, kvb_task *task, int64_t units)
 {
     static const double pauses[] = {0.5, 2.5};
@@ -158,7 +158,7 @@ static void check_units(const char *what, kvb_task *task, int64_t units)
     kvb_task_free(task);
 }
 
-/* A unit of a plug-in, as long as a hundred readings. */
+/* A unit of a plug-in that lasts a hundred readings. */
 static void slow_unit(const kvb_work *work)
 {
     for (int64_t i = 0; i < work->heads * work->group; i++)
@@ -167,7 +167,7 @@ static void slow_unit(const kvb_work *work)
     now += 100 * STEP;
 }
 
-/* A wait is so many times as long as its unit, with the reading behind it. */
+/* A wait is `pause` times as long as its unit, with the reading after the unit. */
 static void check_length(float *out)
 {
     kvb_task *task = decode("flash", 1, out, slow_unit, false);
@@ -177,7 +177,7 @@ static void check_length(float *out)
     kvb_task_free(task);
 }
 
-/* A task without units of its own waits once: for its work, at whose end there are two readings. */
+/* A task without units of its own waits once, after its work, which ends with two readings. */
 static void check_whole(const char *what, kvb_task *task)
 {
     equals(what, pass_of(task, 0), PLAIN);
@@ -187,7 +187,7 @@ static void check_whole(const char *what, kvb_task *task)
     kvb_task_free(task);
 }
 
-/* All parts of a series wait, and none after it. */
+/* All parts of a series wait, but nothing waits after the series. */
 static void check_series(float *out)
 {
     const double units = BATCH * KV_HEADS;
@@ -203,7 +203,7 @@ static void check_series(float *out)
     kvb_task_free(whole);
 }
 
-/* After a run that was refused late, the tasks of the load are marked no longer. */
+/* After a run that was refused late, the tasks of the load are not marked any more. */
 static void check_refused(float *out)
 {
     kvb_task *task = decode("flash", 1, out, NULL, false);
@@ -245,7 +245,7 @@ static void check_waits(void)
 
 /* ---- threads --------------------------------------------------------------------------------- */
 
-/* A caller whose run is beside a load. */
+/* A caller with a run beside a load. */
 typedef struct caller {
     kvb_team *team;
     kvb_task *own;
@@ -261,8 +261,8 @@ static void *call(void *argument)
     return NULL;
 }
 
-/* A chase beside a cut decode and a read, both with waits; and at once a decode of the one team
- * beside a chase of the other: who calls which team first must not matter. */
+/* A chase beside a cut decode and a read, both with waits. Then, at the same time, a decode of each
+ * team beside a chase of the other: the order of the teams must not matter. */
 static void check_threads(void)
 {
     static float out[2][BATCH * Q_HEADS * DIM];
@@ -291,7 +291,7 @@ int beside(void)
     check_threads();
     kvb_team_close(small);
     kvb_team_close(large);
-    free(cache.k.rows); /* where its memory begins */
+    free(cache.k.rows); /* the start of its memory */
     free(buffer);
     return failed ? 1 : 0;
 }

@@ -8,7 +8,7 @@ from tests.trial import Bench
 
 
 def pytest_generate_tests(metafunc):
-    """A test that takes `isa` runs on every tier of this CPU."""
+    """Run a test that takes `isa` on every tier of this CPU."""
     if "isa" in metafunc.fixturenames:
         metafunc.parametrize("isa", Raw().tiers())
 
@@ -20,7 +20,7 @@ def raw():
 
 @pytest.fixture(scope="module")
 def team(raw):
-    """Of one thread."""
+    """Open a team of one thread."""
     with Team(raw, 1) as team:
         yield team
 
@@ -34,7 +34,7 @@ def bench(raw):
 
 @pytest.fixture(scope="module")
 def program(request, tmp_path_factory):
-    """SOURCE of the module, linked to the library: a program for valgrind to watch."""
+    """Build the module's SOURCE with the library: a program for valgrind."""
     compiler = shutil.which("cc") or shutil.which("gcc")
     if not compiler:
         pytest.skip("no C compiler")

@@ -1,14 +1,14 @@
-/* Which thread writes each row of a fill, and which threads read it in the decode that follows. No
- * row is really written. */
+/* Lists which thread writes each row of a fill, and which threads read it in the decode after it.
+ * No row is really written. */
 #include "decode/twin.c"
 
 static int32_t writer;
-/* [2][KV heads * tokens], by place among the rows of a plane: 1 + the thread, or -1: several wrote
- * it */
+/* [2][KV heads * tokens], by the position of a row in its plane: 1 + the thread that wrote it, or
+ * -1 if several did */
 static int64_t *written;
 static const kvb_cache *cache;
 
-/* What no fill comes to. */
+/* A fill never calls this. */
 const kvb_tier *kvb_tier_of(int32_t isa) { return (void)isa, NULL; }
 const kvb_tier *kvb_tier_with(int32_t isa, int32_t way) { return (void)isa, (void)way, NULL; }
 int32_t kvb_check_decode(const kvb_decode *args, int32_t threads)
@@ -30,7 +30,7 @@ void kvb_encode_rows(int32_t isa, const kvb_plane *plane, int64_t head, bool of_
     *found = *found ? -1 : 1 + writer;
 }
 
-/* `readers`: bits of threads, by the same places of K. */
+/* `readers`: bits of threads, by the same positions, for K. */
 __attribute__((visibility("default"))) int32_t filled(const kvb_decode *args, int32_t threads,
                                                       int64_t *to, int64_t *readers)
 {

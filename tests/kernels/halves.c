@@ -1,8 +1,8 @@
-/* Which halves of the avx512 tier runs a CPU that answers cpuid as a test says, and whether it has
- * more than the avx2 tier needs. */
+/* Lists which halves of the avx512 tier a CPU runs, and whether it has more than the avx2 tier
+ * needs. The test chooses the answers of cpuid. */
 #include <cpuid.h>
 
-/* Of leaf 7: its highest subleaf and ecx, and eax of subleaf 1. */
+/* cpuid leaf 7: the highest subleaf, ecx, and eax of subleaf 1. */
 static unsigned int subleaves, ecx, eax;
 
 static int no_cpuid(unsigned int leaf, unsigned int *a, unsigned int *b, unsigned int *c,

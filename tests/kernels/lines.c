@@ -1,13 +1,13 @@
-/* lines LAYOUT DTYPES KV_HEADS GROUP HEAD_DIM CONTEXT RUNS [VARIANT ISA PREFETCH]: for a simulator
- * of caches to count. DTYPES: one of K and V, or two, such as f16+i8.
+/* lines LAYOUT DTYPES KV_HEADS GROUP HEAD_DIM CONTEXT RUNS [VARIANT ISA PREFETCH]: a program for a
+ * cache simulator. DTYPES: one dtype, or those of K and V, such as f16+i8.
  *
- * One cache of CONTEXT tokens is filled, then thrown out of every cache, then decoded RUNS times (0
- * or 1) by the scalar tier. What 1 run misses beyond what 0 runs do are the lines that a decode
- * touches. Prints how many it should be.
+ * A KV cache of CONTEXT tokens is filled, evicted from all simulated caches, and decoded RUNS times
+ * (0 or 1) by the scalar tier. The misses of 1 run less those of 0 runs are the lines that a decode
+ * touches. Prints the number that the library states.
  *
- * With a variant (or "twin", or "twin." and a variant), a tier (or "best") and a scheme the cache
- * is read as it comes, for a tool that lists loads. Prints where it lies, its bytes, and how many
- * the loads of it should ask for. Exit 3 where the tier has no such kernel. */
+ * With a variant (or "twin", or "twin." and a variant), a tier (or "best") and a schedule, nothing
+ * is evicted: for a tool that lists loads. Prints the address of the KV cache, its bytes, and the
+ * bytes that loads should ask for. Exits with 3 if the tier has no such kernel. */
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -15,7 +15,7 @@
 
 #include "kvbench.h"
 
-enum { SWEEP = 4 << 20 }; /* bytes: several times the simulated last level */
+enum { SWEEP = 4 << 20 }; /* bytes: several times the simulated last-level cache */
 
 static int32_t word(const char *list, const char *wanted)
 {
@@ -26,7 +26,7 @@ static int32_t word(const char *list, const char *wanted)
     exit(2);
 }
 
-/* One of K and V, or two with a plus between. */
+/* Read one dtype for K and V, or two with a plus between them. */
 static void take_dtypes(char *words, kvb_cache *c)
 {
     char *plus = strchr(words, '+');
@@ -53,8 +53,8 @@ static void *need(size_t bytes)
     return memory;
 }
 
-/* Plan and bind a cache over memory of its own: every token stored, and where there is a table,
- * blocks from the last one back. */
+/* Plan and bind a cache in its own memory. All tokens count as stored. A page table has the blocks
+ * in reverse order. */
 static kvb_cache planned(char **argv)
 {
     kvb_cache c = {.layout = word("layout", argv[1]),

@@ -1,7 +1,7 @@
-/* passes: many passes of one cut decode, alone, for a tool that watches threads.
+/* passes: many passes of one cut decode, for a tool that watches threads.
  *
- * Two threads share a row of tokens, so that each pass ends in a merge of what both have left. With
- * an argument: beside.c. Exit 0 where all went well. */
+ * Two threads share the tokens of a scan, so each pass ends with a merge of their partial states.
+ * With an argument it runs beside.c. Exits with 0 if all went well. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

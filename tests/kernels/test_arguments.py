@@ -1,9 +1,8 @@
-"""Wrong arguments: a status code, a message that names the argument, and outputs that nobody
-touched.
+"""Wrong arguments: a status code, a message that names the argument, and untouched outputs.
 
 Every field has its rule in the C check program (tests/check/arguments.c), which
-test_check_program.py runs; here stand lengths and tables, sizes that would wrap, what is no number,
-plans that were changed, and tiers.
+test_check_program.py runs. This file tests lengths and tables, sizes that would wrap, values that
+are not numbers, changed plans, and tiers.
 """
 
 import math
@@ -49,9 +48,9 @@ def refused(raw, name, call, code="KVB_BAD_ARGUMENT"):
 
 def test_a_layout_refuses_what_it_has_not(raw):
     transposed = {"batch": 1, "kv_heads": 2, "head_dim": 24, "capacity": 40}
-    message = "dtype e4m3 is none of the layout blockt, which has: f32, f16, bf16, i8"
+    message = "dtype e4m3 is not in the layout blockt, which has: f32, f16, bf16, i8"
     refused(raw, message, lambda: Bound(raw, Shape("blockt", "e4m3", **transposed), [3]))
-    message = "dtype f16 is none of the layout block16, which has: i8, e4m3, e5m2, q8_0, q4_0"
+    message = "dtype f16 is not in the layout block16, which has: i8, e4m3, e5m2, q8_0, q4_0"
     pair = Shape("block16", "i8", v_dtype="f16", **transposed)
     refused(raw, message, lambda: Bound(raw, pair, [3]))
     with Bound(raw, Shape("blockt", "f16", **transposed), [3]) as bound:
@@ -66,7 +65,7 @@ def test_a_layout_refuses_what_it_has_not(raw):
     "sizes", [(1 << 20, 1 << 16, 1024), (1 << 20, 1 << 10, 1024), (1, 1 << 16, 1024)]
 )
 def test_capacity_near_2_to_31(raw, layout, sizes):
-    """Either the size is counted exactly, or capacity is named: it never wraps."""
+    """The size is exact, or the refusal names the capacity: it never wraps."""
     batch, heads, dim = sizes
     facts = {
         "layout": raw.word("layout", layout),
@@ -108,8 +107,8 @@ def test_scales_that_are_no_number(raw, bound, scale):
     ],
 )
 def test_lengths_and_tables(raw, bound, owner, value, makers):
-    """Which are their owner's, who may write what he likes: beyond the capacity, of no block, of a
-    full cache.
+    """The caller owns them and may write wrong values: beyond the capacity, a block that does not
+    exist, a full cache.
     """
     q = np.ones((2, 4, 24), np.float32)
     out = np.full_like(q, SENTINEL)
@@ -124,7 +123,7 @@ def test_lengths_and_tables(raw, bound, owner, value, makers):
 
 
 def test_table_entry_out_of_range_in_a_turned_ring(raw):
-    """Block edges of a ring whose capacity is no multiple of a block: every entry is looked at."""
+    """Every entry is checked in a ring whose capacity is not a multiple of a block."""
     shape = Shape(
         layout="paged",
         dtype="f16",
@@ -207,7 +206,7 @@ def test_a_tier_that_does_not_run(raw, bound, maker):
 
 @pytest.mark.parametrize("line", [0, 1, 31, 63])
 def test_a_chain_whose_lines_do_not_all_lead_to_lines(raw, line):
-    """Whichever it is that leads out, or into the middle of one: no task is planned."""
+    """No task is planned if any line leads out of the chain, or into the middle of a line."""
     with Arena(raw, 64 * 64) as arena:
         facts = {"op": raw.word("op", "latency"), "bytes": 64 * 64, "steps": 64, "a": arena.base}
         args = raw.ffi.new("kvb_probe *", facts)

@@ -1,6 +1,4 @@
-"""What compilers must say of the sources: on processors that nobody wrote a tier for, and of limits
-that are raised.
-"""
+"""What compilers say of the sources: on a processor without a vector tier, and with raised limits."""
 
 import shutil
 import subprocess
@@ -26,7 +24,7 @@ def compiled(*command):
 
 
 def test_another_processor_has_the_scalar_tier(tmp_path):
-    """As if this were one: what the compiler calls the processor is undefined. glibc lacks one file
+    """The compiler's name of the processor is undefined, as on another one. glibc lacks one file
     for that.
     """
     (tmp_path / "gnu").mkdir()
@@ -40,7 +38,7 @@ def test_another_processor_has_the_scalar_tier(tmp_path):
 
 @pytest.fixture
 def kernels(tmp_path):
-    """A copy of the sources, and how to change it."""
+    """Copy the sources; return the copy and a function that changes it."""
     shutil.copytree(KERNELS, tmp_path / "kernels")
 
     def changed(path, before, after):
@@ -60,7 +58,7 @@ def kernels(tmp_path):
     ],
 )
 def test_sums_that_would_not_fit_are_not_compiled(kernels, path, before, after):
-    """Of whole numbers, whose products are added up in 32 bits."""
+    """Products of whole numbers are added up in 32 bits."""
     folder = kernels("tier/dot.h", "#ifndef", "#ifndef")
     command = ("-fsyntax-only", f"-I{folder}", "-x", "c", folder / "tier" / "dot.h")
     assert not compiled(*command)

@@ -17,7 +17,7 @@ BARE_CPU = "Nehalem"  # x86 without AVX
 
 @pytest.fixture(scope="module")
 def build(tmp_path_factory):
-    """A function from CMake options to the built program."""
+    """Return a function that builds the program with CMake options."""
     cmake = shutil.which("cmake") or shutil.which(
         "cmake", path=str(ROOT / "build" / "venv" / "bin")
     )
@@ -38,9 +38,7 @@ def build(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def linked(tmp_path_factory):
-    """The program with the library under test as it is installed: it calls the public interface
-    alone.
-    """
+    """Link the program with the installed library: it calls only the public interface."""
     compiler = shutil.which("cc") or shutil.which("gcc")
     if not compiler:
         pytest.skip("no C compiler")
@@ -85,7 +83,7 @@ def cases(tmp_path_factory):
 
 
 def passes(*command):
-    """The tiers that ran."""
+    """Run the program, and return the tiers that ran."""
     done = succeeds([str(part) for part in command], timeout=1800)
     assert ", 0 failed" in done.stdout.splitlines()[-1]
     return done.stdout.splitlines()[-1].split(": ")[1].split()
@@ -112,8 +110,8 @@ def test_native(linked, cases, raw):
 
 
 def test_every_instruction_of_the_tier_is_spelled_out():
-    """One that is not fails the build of the emulated tier, which takes minutes and is none of this
-    run.
+    """A missing instruction would fail the build of the emulated tier, which takes minutes and is
+    not part of this run.
     """
     emulated, used = (
         "".join(header.read_text() for header in ROOT.glob(headers))
@@ -127,7 +125,7 @@ def test_every_instruction_of_the_tier_is_spelled_out():
 
 @pytest.mark.parametrize("cpu", ["generic", "neoverse-n1", "neoverse-v1"])
 def test_dot_products_leave_an_arm_compiler_its_instructions(tmp_path, cpu):
-    """Whatever it was told that the CPU has: what follows them may be vectors of SVE."""
+    """The compiler may still use any instruction of its target after them, such as those of SVE."""
     compiler = shutil.which("aarch64-linux-gnu-gcc")
     if not compiler:
         pytest.skip("no compiler for Arm")
@@ -161,8 +159,8 @@ def test_dot_products_leave_an_arm_compiler_its_instructions(tmp_path, cpu):
     platform.machine() != "x86_64" or not EMULATOR, reason="no qemu-x86_64: apt install qemu-user"
 )
 def test_a_cpu_that_lacks_a_part_of_a_tier_refuses_it(linked):
-    """Of what AVX2's tier takes, one part at a time: vectors, multiply-adds, halves, an operating
-    system that saves them.
+    """One part of what the avx2 tier needs is missing at a time: vectors, multiply-adds, f16, an
+    operating system that saves registers.
     """
     whole = code(EMULATOR, "-cpu", "max", linked, "--only", "tiers", "--isa", "scalar,avx2")
     if whole == 2:

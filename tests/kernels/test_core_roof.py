@@ -1,4 +1,4 @@
-"""The core roof: every unit walks a window from its start on, in blocks that are cut as its own."""
+"""The core roof: every unit walks a window from its start on, in blocks of its own sizes."""
 
 from itertools import product
 
@@ -16,8 +16,8 @@ DTYPES = {"flash": "f32", "twopass": "f32", "perhead": "f32", "dot": "i8"}
 
 
 def counting(layout, inner, wrap):
-    """All scores are alike, and row n of the window has a 1 at n alone: so an output is how often
-    each was walked, over all. Whatever lies outside is NaN.
+    """Make rows that count. All scores are equal, and row n of the window has a 1 only at n: so an
+    output tells how often each row was walked, relative to all. Rows outside the window are NaN.
     """
     k, v = np.full((2, 1, TOKENS, HEADS, DIM), NAN)
     inside = layout == "position" or inner == "token"  # a token's heads, all of which are walked
@@ -30,8 +30,8 @@ def counting(layout, inner, wrap):
 @pytest.mark.parametrize("wrap", [1, 37, 160])
 @pytest.mark.parametrize(("layout", "inner"), PLACES)
 def test_every_unit_walks_the_window_alone(raw, isa, layout, inner, wrap, threads):
-    """Each from its start on, whole and in turn, as much of it as whole blocks fill: half at least.
-    Of two threads one may begin anew, so counts differ by as many at most.
+    """Each unit walks whole blocks of the window in turn, from its start on: at least half of the
+    window. Each thread may begin again, so counts differ by at most the number of threads.
     """
     q = np.ones((1, HEADS * GROUP, DIM), np.float32)
     own = [each for each in DTYPES.items() if (each[0], layout, each[1], isa) in EVERY]
@@ -54,9 +54,9 @@ def test_every_unit_walks_the_window_alone(raw, isa, layout, inner, wrap, thread
 @pytest.mark.parametrize("wrap", [1024, 1500])
 @pytest.mark.parametrize(("layout", "inner"), PLACES)
 def test_its_blocks_are_those_of_the_walk(raw, isa, layout, inner, wrap):
-    """Scales are loaded once or for each query row, as blocks are cut; and blocks of transposed
-    rows are loaded whole. So much is loaded by the walk that it stands for, too; also where that
-    begins inside of such a block.
+    """The loads depend on the blocks: scales are loaded once or for each query row, and transposed
+    blocks are loaded whole. So the loads must equal those of the walk that the window replaces,
+    also if that begins inside a transposed block.
     """
     tokens, q = 2500, np.ones((1, HEADS * GROUP, 128), np.float32)
     shape = shape_of(layout, "i8", head_dim=128, capacity=tokens, inner=inner)

@@ -1,4 +1,4 @@
-"""Decode against the oracle in named situations, and a slice of the fuzz."""
+"""Decode against the oracle: named situations, and a part of the fuzz."""
 
 import sys
 
@@ -13,7 +13,7 @@ from tests.raw import ROOT, Bound, Raw, decode_args
 
 
 def case_of(bench, shape, lengths, table=None, **more):
-    """A plain case with all its live rows in place."""
+    """Make a plain case with all its rows stored."""
     rng = np.random.default_rng(9)
     facts = {
         "seed": 0,
@@ -62,14 +62,14 @@ def table_of(shape):
 
 
 def of(variant, layout, **more):
-    """In a number format that the variant has."""
+    """Return the case in a number format that the variant has."""
     usual = "e4m3" if layout == "block16" else "f16"
     return shape_of(layout, ONLY_OF.get((variant, layout), ONLY_OF.get(variant, usual)), **more)
 
 
 def passes(bench, case):
-    """On every tier of this CPU, for which the oracle is asked once; a tier that lacks the variant
-    refuses it.
+    """Compare every tier of this CPU with one answer of the oracle. A tier that lacks the variant
+    must refuse it.
     """
     assert trial.failures(bench, case, bench.raw.tiers()) == []
 
@@ -111,7 +111,7 @@ class TestEveryLayoutAndVariant:
 
 @pytest.mark.parametrize(("variant", "layout"), sorted(EVERY))
 def test_two_widths(bench, variant, layout):
-    """Rows of V that are shorter than those of K, as MLA has them, of another kind, and longer."""
+    """Rows of V are shorter than those of K (as in MLA), of another dtype, or longer."""
     for dim, v_dim, group in ((192, 128, 8), (64, 65, 3), (16, 320, 9)):
         shape = of(variant, layout, batch=2, head_dim=dim, v_dim=v_dim, capacity=300, pad=64)
         how = {"variant": variant, "q_heads": 2 * group}
@@ -120,7 +120,7 @@ def test_two_widths(bench, variant, layout):
 
 @pytest.mark.parametrize(("variant", "layout"), sorted(EVERY))
 def test_several_queries(bench, variant, layout):
-    """Each with its own end, of few heads and of many."""
+    """Each query has its own end, with few query heads and with many."""
     for group in (1, 3, 8):
         shape = of(variant, layout, batch=2, capacity=600)
         how = {"variant": variant, "q_heads": 2 * group}
@@ -131,8 +131,8 @@ def test_several_queries(bench, variant, layout):
 @pytest.mark.parametrize("v_dtype", formats.DTYPES)
 @pytest.mark.parametrize("dtype", formats.DTYPES)
 def test_two_dtypes(bench, dtype, v_dtype):
-    """Every pair in all variants that have it, in one layout or another; V has scales and a width
-    of its own.
+    """Every pair runs in all variants that have it, in some layout. V has its own scales and
+    width.
     """
     turn = sum(map(formats.DTYPES.index, (dtype, v_dtype)))
     layouts = [
@@ -184,9 +184,7 @@ def test_tile_edges(bench, dtype, tokens):
             if kernel["layout"] in formats.TRANSPOSED}),
 )  # fmt: skip
 def test_lanes_of_transposed_blocks(bench, layout, dtype, variant):
-    """Every length and first lane around the blocks; tokens beside them, rows' padding and unused
-    lanes are NaN.
-    """
+    """Every length and first lane is right. Other tokens, padding and unused lanes are NaN."""
     for tokens in (*range(1, 50), 63, 64, 65):
         ring = tokens % 4 == 0
         dim = 1024 if tokens == 64 else (48, 37, 3)[tokens % 3]
@@ -221,8 +219,8 @@ READ_WHOLE += [("f32", "round16", *where) for where in WHOLE] + [
 
 @pytest.mark.parametrize("dtype,variant,layout,heads,dim", READ_WHOLE)
 def test_rows_taken_whole(bench, dtype, variant, layout, heads, dim):
-    """Few query heads, in the scheme that takes rows of several heads in turn, and sums of long
-    ones to memory; blocks of all lengths behind whole ones; scores that rise and fall.
+    """Few query heads, in the schedule that reads rows of several heads in turn and keeps sums of
+    long rows in memory; blocks of all lengths after whole ones; scores that rise and fall.
     """
     shape = shape_of(layout, dtype, batch=3, kv_heads=heads, head_dim=dim)
     for group in (1, 2, 3, 4):

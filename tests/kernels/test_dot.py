@@ -1,4 +1,4 @@
-"""dot: rows times whole numbers, against the bound that it states and what NumPy rounds."""
+"""dot in whole numbers, against the bound that it states and against rounding in NumPy."""
 
 import numpy as np
 import pytest
@@ -21,8 +21,8 @@ FLOATS += [
 
 
 def decoded(bench, isa, dtype, codes, scales, q, layout="head"):
-    """Of one sequence and KV head: codes of K and V [2, T, D], D whole blocks or lines, scales [2,
-    T], of packed rows [2, T, blocks]. None where a tier cannot run it.
+    """Decode one sequence and KV head: codes of K and V [2, T, D], where D is whole blocks or
+    lines; scales [2, T], for packed rows [2, T, blocks]. Returns None if a tier cannot run it.
     """
     if ("dot", layout, dtype, isa) not in bench.words.kernels:
         return None
@@ -47,7 +47,7 @@ def decoded(bench, isa, dtype, codes, scales, q, layout="head"):
 
 
 def packed(dtype, codes, scales):
-    """Blocks of codes [T, D] behind their scales [T, blocks]."""
+    """Pack codes [T, D] in blocks, each after its scale [T, blocks]."""
     codes = codes.reshape(len(codes), -1, BLOCK)
     if dtype == "q4_0":
         codes = (codes + 8).astype(np.uint8)
@@ -60,8 +60,8 @@ def packed(dtype, codes, scales):
 @pytest.mark.parametrize(("dtype", "layout"), ROWS + FLOATS)
 @pytest.mark.parametrize("dim", [64, 96, 128, 200, 256])
 def test_rows_one_after_another(bench, dtype, layout, dim):
-    """In the scheme that reads rows whole where it can, and by runs elsewhere: whole blocks, and
-    shorter ones behind them. Where the CPU lacks what the tier takes, that it is refused.
+    """The schedule reads rows whole if possible, else in runs: whole blocks, and shorter ones after
+    them. If the CPU lacks an instruction of the half, the decode is refused.
     """
     for group in (1, 2, 4, 8):
         shape = shape_of(layout, dtype, batch=3, head_dim=dim)
@@ -70,7 +70,7 @@ def test_rows_one_after_another(bench, dtype, layout, dim):
 
 
 def stated(dtype, q, codes, scales):
-    """Attention on the decoded rows, and the bound of dot.h around it: q [G, D]."""
+    """Compute attention on the decoded rows, and the bound of dot.h around it; q [G, D]."""
     dim = q.shape[1]
     block = BLOCK if dtype in PACKED else dim
     k, v = (
@@ -102,8 +102,8 @@ def scales_of(rng, dtype, tokens, dim):
 @every
 @pytest.mark.parametrize("kind", ["plain", "query", "scale", "steep"])
 def test_the_stated_bound(bench, isa, dtype, layout, kind):
-    """Of what no step of it rounded; with one element of q, or the scales of a token of V, far
-    above all others, too.
+    """The answer is within the stated bound of exact attention, also if one element of q, or the
+    scales of one token of V, are far above all others.
     """
     rng = np.random.default_rng(5)
     least, most = MOST[dtype]
@@ -128,7 +128,7 @@ def test_the_stated_bound(bench, isa, dtype, layout, kind):
 @every
 @pytest.mark.parametrize("dim", [64, 96, 512, 1024])
 def test_the_largest_sums_fit(bench, isa, dtype, layout, dim):
-    """All codes the least, or the largest of either sign, under a q whose elements are all alike:
+    """All codes are the least, or the largest of either sign, and all elements of q are equal: so
     every score is the same.
     """
     if dtype == "i8" and dim % 64:
@@ -156,8 +156,8 @@ def test_the_largest_sums_fit(bench, isa, dtype, layout, dim):
 
 @every
 def test_the_largest_sums_of_a_long_context_fit(bench, isa, dtype, layout):
-    """Of 131,072 tokens, whose codes are all the least, so are their sums: every weight is the
-    largest whole number.
+    """131,072 tokens have the least code, and every weight is the largest whole number: so the sums
+    are the least, too.
     """
     if layout != "head":
         return
@@ -172,8 +172,8 @@ def test_the_largest_sums_of_a_long_context_fit(bench, isa, dtype, layout):
 
 @every
 def test_scores_of_extremes_are_exact(bench, isa, dtype, layout):
-    """Two tokens, whose scores a step of one code tells apart: codes and q at their largest, of
-    signs that differ.
+    """The scores of two tokens differ by one step of one code. Codes and q are at their largest,
+    with different signs.
     """
     rng, dim = np.random.default_rng(7), 128
     ones = np.ones((2, 16, dim // BLOCK) if dtype in PACKED else (2, 16), np.float32)
@@ -193,7 +193,7 @@ def test_scores_of_extremes_are_exact(bench, isa, dtype, layout):
 
 @every
 def test_what_is_no_number_stays_none(bench, isa, dtype, layout):
-    """Of a query row that has a NaN or an infinity; others of its group are as they were."""
+    """A query row with a NaN or an infinity gives NaN; other rows of its group do not change."""
     codes, q = np.ones((2, 20, 64)), np.ones((1, 5, 64), np.float32)
     scales = np.ones((2, 20, 2) if dtype in PACKED else (2, 20), np.float32)
     q[0, 1, 9], q[0, 2], q[0, 3, 63], q[0, 4] = np.nan, 0, np.inf, 1e-42
@@ -204,8 +204,8 @@ def test_what_is_no_number_stays_none(bench, isa, dtype, layout):
 
 
 def test_every_tier_has_it_for_its_dtypes(raw):
-    """In every layout that has the dtype, and says what it rounds. Floats need instructions of
-    their own, which not every tier has.
+    """It exists in every layout that has the dtype, and states what it rounds. Floats need extra
+    instructions, which not every tier has.
     """
     have = {
         (k["variant"], k["layout"], k["dtype"], k["isa"])

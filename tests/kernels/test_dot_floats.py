@@ -1,4 +1,4 @@
-"""dot over floats: rows times bf16, against the bound that it states and what NumPy rounds."""
+"""dot in bf16, against the bound that it states and against rounding in NumPy."""
 
 import numpy as np
 import pytest
@@ -16,7 +16,7 @@ every = pytest.mark.parametrize(("dtype", "layout", "tier"), EVERY)
 
 
 def of(*words):
-    """Those kernels of EVERY that have these words."""
+    """Return the kernels of EVERY that have these words."""
     own = [each for each in EVERY if set(words) & set(each)]
     return pytest.mark.parametrize(("dtype", "layout", "tier"), own)
 
@@ -25,7 +25,7 @@ BYTES = tuple(dtype for dtype, kind in STORED.items() if np.dtype(kind).itemsize
 
 
 def planes_of(shape, k, v):
-    """Rows [B, T, D] of one KV head as they are stored; NaN beside them."""
+    """Store rows [B, T, D] of one KV head, with NaN beside them."""
     planes = Planes.filled(shape, 0xFF)
     slots = np.arange(shape.capacity)
     for side, plane, own in zip(shape.sides, (planes.k, planes.v), (k, v), strict=True):
@@ -54,8 +54,8 @@ def shape_of(layout, dtype, k, **more):
 @pytest.mark.parametrize("kind", ["plain", "steep", "query"])
 @pytest.mark.parametrize(("dim", "rows"), [(128, 6), (77, 6), (77, 3)])
 def test_the_stated_bound(bench, dtype, layout, tier, kind, dim, rows):
-    """Of what no step of it rounded; with one element of q far above all others, too. Behind a row
-    of 77 elements there are NaN.
+    """The answer is within the stated bound of exact attention, also if one element of q is far
+    above all others. After a row of 77 elements there are NaN.
     """
     rng = np.random.default_rng(5)
     k, v = rng.standard_normal((2, 1, 300, dim)).astype(STORED[dtype])
@@ -78,7 +78,7 @@ def test_the_stated_bound(bench, dtype, layout, tier, kind, dim, rows):
 
 @of(*BYTES)
 def test_every_code_of_v(bench, dtype, layout, tier):
-    """Of one token: an output is the element, Inf and NaN too."""
+    """With one token, an output is the element of V, also Inf and NaN."""
     codes = np.arange(256, dtype=np.uint8).view(STORED[dtype])[None, None]
     shape = shape_of(layout, dtype, codes, tensor=(0.0, 3.0))
     planes = planes_of(shape, np.zeros_like(codes), codes)
@@ -89,8 +89,8 @@ def test_every_code_of_v(bench, dtype, layout, tier):
 
 @of(*BYTES)
 def test_every_code_of_k(bench, dtype, layout, tier):
-    """Of a sequence each, among zeros, in all places of a load: its token weighs about e^2, or
-    e^-2, of one of zeros. Inf and NaN are what they are to floats.
+    """Each code has its own sequence, among zeros, in all places of a load: its token weighs about
+    e^2, or e^-2, times as much as a token of zeros. Inf and NaN act as in float arithmetic.
     """
     codes = np.arange(256, dtype=np.uint8).view(STORED[dtype])
     k, v = np.zeros((2, 256, 2, 64)).astype(STORED[dtype])
@@ -112,7 +112,7 @@ def test_every_code_of_k(bench, dtype, layout, tier):
 
 @of("bf16")
 def test_the_smallest_numbers_may_count_as_zero(bench, dtype, layout, tier):
-    """Below 2^-126: of K, of q, of V. The others are at the end of their range."""
+    """K, q or V is below 2^-126; the others are at the end of their range."""
     for small, large in ((2.0**-127, 2.0**127), (2.0**127, 2.0**-127)):
         k, v = np.zeros((2, 1, 2, 37))
         k[0, 1, 36], v[0, 1] = small, 1
@@ -127,7 +127,7 @@ def test_the_smallest_numbers_may_count_as_zero(bench, dtype, layout, tier):
 
 @every
 def test_a_query_row_does_not_depend_on_others(bench, dtype, layout, tier):
-    """In groups of any size, beside rows that are huge or no number: bit for bit, where all sums
+    """In groups of any size, beside huge rows or NaN, a query row gives the same bits, if all sums
     are exact.
     """
     rng, dim, tokens = np.random.default_rng(7), 77, 60
@@ -157,7 +157,7 @@ def test_a_query_row_does_not_depend_on_others(bench, dtype, layout, tier):
 @every
 @pytest.mark.parametrize("beside", [np.nan, np.inf, -np.inf])
 def test_rows_that_are_not_attended_to_do_not_matter(bench, dtype, layout, tier, beside):
-    """In front of a window that begins anywhere in a block of 16, and behind the last token."""
+    """They are before a window that begins anywhere in a block of 16, or after the last token."""
     rng, dim, tokens = np.random.default_rng(8), 40, 96
     k, v = rng.standard_normal((2, 1, tokens, dim)).astype(STORED[dtype])
     shape, q = shape_of(layout, dtype, k), rng.standard_normal((1, 11, dim), dtype=np.float32)

@@ -13,7 +13,7 @@ BATCH = 8192
 
 
 def weights(bench, isa, variant, gaps):
-    """out [BATCH] for scores x = gap at token 0 and 0 at token 1."""
+    """Return out [BATCH] for the score `gap` at token 0 and 0 at token 1."""
     shape = Shape(layout="position", dtype="f32", batch=BATCH, kv_heads=1, head_dim=1, capacity=2)
     with Bound(bench.raw, shape, np.full(BATCH, 2)) as bound:
         planes = Planes.filled(shape, 0)

@@ -1,4 +1,4 @@
-"""Numbers and shapes at the edge: NaN, scores far apart, windows of a ring, odd dims and part
+"""Unusual numbers and shapes: NaN, scores far apart, windows of a ring, odd dims and partial
 blocks of transposed K.
 """
 
@@ -19,7 +19,7 @@ NAN = np.float32("nan")
 
 
 def stored(raw, team, bound, k, v) -> None:
-    """k and v [B, T, H, D] by the scalar tier."""
+    """Store k and v [B, T, H, D] with the scalar tier."""
     bound.lengths[:] = 0
     team.do("bulk", store_args(raw, bound, k, v, k.shape[1], "scalar"))
     bound.lengths[:] = k.shape[1]
@@ -42,7 +42,7 @@ def decoded(raw, team, bound, q, isa, variant, **more) -> np.ndarray:
 
 
 def spoil_k(bound: Bound, token: int, head: int) -> None:
-    """Make one row of K mean NaN, in the bytes: an element, a block's scale, or the row's."""
+    """Make one row of K decode to NaN: change an element, a block's scale, or the row's scale."""
     side, planes = bound.shape.k, bound.planes
     slots = np.array([token])
     rows, scales = oracle.places(bound.shape, side, bound.table, 0, slots)
@@ -59,7 +59,7 @@ def spoil_k(bound: Bound, token: int, head: int) -> None:
 
 @pytest.mark.parametrize(("variant", "layout", "dtype", "tier"), EVERY)
 def test_a_nan_comes_out(raw, team, variant, layout, dtype, tier):
-    """Of q: in its head's output alone. Of K: in those of all heads that share the row."""
+    """A NaN of q reaches its head's output only; a NaN of K reaches all heads that share it."""
     rng, dim = np.random.default_rng(3), DIM + 16  # the last ones fill no vector of bytes
     shape = shape_of(layout, dtype, kv_heads=KV_HEADS, head_dim=dim, capacity=TOKENS)
     with Bound(raw, shape, [TOKENS], table_of(shape)) as bound:
@@ -79,7 +79,7 @@ def test_a_nan_comes_out(raw, team, variant, layout, dtype, tier):
 
 
 def test_a_nan_scale_of_v_counts_as_nothing_in_dot(raw, team, isa):
-    """Of i8: the output is that of a token whose scale is 0. A kernel of floats gives NaN."""
+    """With i8 the output is that of a token with scale 0. A kernel of floats gives NaN."""
     if ("dot", "head", "i8", isa) not in EVERY:
         pytest.skip("no dot here")
     rng = np.random.default_rng(4)
@@ -100,8 +100,8 @@ def test_a_nan_scale_of_v_counts_as_nothing_in_dot(raw, team, isa):
 @pytest.mark.parametrize("later", [300.0, -300.0])
 @pytest.mark.parametrize("variant", ["flash", "twopass", "perhead"])
 def test_units_whose_largest_scores_lie_far_apart(raw, isa, variant, later):
-    """A row is cut in two: the scores of one half are 300 above those of the other, and so only
-    that one counts.
+    """A scan is cut in two units. The scores of one are 300 above those of the other, so only that
+    unit counts.
     """
     tokens, dim = 2048, 16
     shape = shape_of(dtype="f32", kv_heads=1, head_dim=dim, capacity=tokens)
@@ -139,7 +139,7 @@ def test_a_window_of_a_ring_is_at_most_what_it_holds(raw, team, layout):
 @pytest.mark.parametrize(("where", "dtype"), EVERY_BLOCK)
 @pytest.mark.parametrize("dim", [1, 2, 3, 5, 33, 66, 67, 129])
 def test_odd_dims_of_transposed_rows(raw, team, where, dtype, dim):
-    """What comes back is what the plain layout gives."""
+    """The rows that are read back are those of the plain layout."""
     rows = np.random.default_rng(dim).standard_normal((2, 1, 37, 1, dim), dtype=np.float32)
     found = []
     for layout in (where, "head"):
@@ -201,9 +201,7 @@ def test_fills_are_of_unit_variance_and_k_is_not_v(raw, team):
 
 @pytest.mark.parametrize(("dtype", "tensor"), [("e4m3", 41.0), ("e4m3", 55.0), ("e5m2", 41.0)])
 def test_stores_divide_by_the_scale_of_a_tensor(raw, team, isa, dtype, tensor):
-    """Divided in float32 and then rounded: times 1 / scale some numbers would become another
-    code.
-    """
+    """Stores divide in float32 and then round. Multiplying by 1 / scale would change some codes."""
     kind = {"e4m3": ml_dtypes.float8_e4m3fn, "e5m2": ml_dtypes.float8_e5m2}[dtype]
     tokens, dim = 8, 128
     values = np.arange(0x78, dtype=np.uint8).view(kind).astype(np.float32)

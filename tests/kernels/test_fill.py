@@ -1,4 +1,4 @@
-"""Who touches a row first: a thread that will read it, so that the page lies on its node."""
+"""A thread that will read a row touches it first, so that its page is on the thread's node."""
 
 from pathlib import Path
 

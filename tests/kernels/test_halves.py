@@ -1,4 +1,4 @@
-"""What a CPU lacks of avx512's extensions or of AVX-VNNI, it is not asked to run."""
+"""A CPU without an extension of avx512, or without AVX-VNNI, does not run code that needs it."""
 
 import platform
 from pathlib import Path
@@ -11,7 +11,7 @@ from tests.raw import compiled
 SOURCES = ("tier/variants", "cache/layouts", "cache/transposed")
 VBMI, VNNI, AVX_VNNI, BF16 = 1 << 1, 1 << 11, 1 << 4, 1 << 5
 WHOLE, FLOATS8 = {"i8", *formats.PACKED}, set(formats.MOST)
-# of leaf 7: its highest subleaf and ecx, and eax of subleaf 1; and what `dot` multiplies there
+# leaf 7: highest subleaf, ecx, eax of subleaf 1; then the dtypes that `dot` multiplies there
 CPUS = {
     "Skylake": ((0, 0, 0), set()),
     "Cascade Lake": ((0, VNNI, 0), WHOLE),

@@ -1,4 +1,4 @@
-"""Lines and loads of a decode, as valgrind sees them: no formula, and no trace, is asked.
+"""Lines and loads of a decode, as valgrind counts them: without a formula or a trace.
 
 The simulated caches are small and the same everywhere. A decode is run once by the scalar tier
 after its cache was thrown out, and its misses of the last level, less those of the same program
@@ -72,7 +72,7 @@ LOADS = [
 
 
 def run(program, tmp_path, *arguments) -> tuple[int, int]:
-    """Lines that the library tells, and read misses of the simulated last level."""
+    """Return the lines that the library states, and the read misses of the simulated last level."""
     log = tmp_path / f"log{arguments[-1]}"
     valgrind = ["valgrind", "--tool=cachegrind", "--cache-sim=yes", *CACHES, f"--log-file={log}"]
     command = [
@@ -96,8 +96,8 @@ def test_a_decode_misses_the_lines_it_touches(program, tmp_path, shape):
 
 
 def loads(program, tmp_path, *arguments) -> tuple[list[tuple[int, int]], int]:
-    """(place in the cache, bytes) of every load of it, and the bytes of them all that the library
-    tells.
+    """Return (offset in the KV cache, bytes) of every load from it, and the bytes of all loads that
+    the library states.
     """
     log = tmp_path / "log"
     # or loads that nothing uses are left out where loops unroll
@@ -129,7 +129,7 @@ def test_a_decode_loads_the_bytes_it_tells(program, tmp_path, shape):
 @pytest.mark.parametrize("scheme", ["off", "weave", "stream"])
 @pytest.mark.parametrize("dim", [64, 80])  # rows of whole lines, and of two and a half
 def test_the_twin_reads_the_cells_of_transposed_k(program, tmp_path, dim, scheme):
-    """Blocks of 16 rows: the cells of elements lie in front, and padding behind them is not
+    """In a block of 16 rows the cells with elements come first. The padding after them is not
     read.
     """
     found, _ = loads(

@@ -1,4 +1,4 @@
-"""What moves count, beside sums made by hand; and the bytes that they move, beside NumPy."""
+"""The traffic of moves, against sums made by hand; and the bytes that they move, against NumPy."""
 
 import operator
 
@@ -26,8 +26,8 @@ ROWS = {"f32": (192, 160, 0), "f16": (128, 80, 0), "i8": (64, 40, 4), "q8_0": (6
     ("k", "v"), [("f32", "f32"), ("f16", "f16"), ("i8", "i8"), ("q8_0", "f32"), ("f16", "i8")]
 )
 def test_a_repack_counts_the_rows_that_move(raw, isa, k, v):
-    """All live rows of both planes are read and written, but for those of K's first head, which lie
-    where they lay.
+    """All stored rows of both planes are read and written, except those of K's first head, which
+    stay in place.
     """
     large, small = caches(raw, "head", k, 20, 50, v)
     with large, small:
@@ -48,7 +48,7 @@ def test_a_repack_counts_the_rows_that_move(raw, isa, k, v):
     ("layout", "dtype", "payload"), [("blockt", "f16", 80), ("block16", "q8_0", 68)]
 )
 def test_a_repack_moves_whole_blocks_of_transposed_rows(raw, layout, dtype, payload):
-    """16 tokens lie in each other: of 17 tokens 32 move, of 5 tokens 16."""
+    """A block has 16 tokens: of 17 tokens 32 move, of 5 tokens 16."""
     large, small = caches(raw, layout, dtype, 20, 50)
     with large, small:
         raw.check(raw.lib.kvb_cache_bind(small.cache, large.arena.base))

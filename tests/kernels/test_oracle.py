@@ -1,4 +1,4 @@
-"""The oracle against itself: plain loops, hand-made numbers, and addresses that never meet."""
+"""The oracle against plain loops and numbers made by hand; its addresses never overlap."""
 
 import itertools
 import math
@@ -56,7 +56,7 @@ def test_attention_by_hand():
 @pytest.mark.parametrize(("layout", "inner"), LAYOUTS)
 @pytest.mark.parametrize("dtype", ["f32", "f16", "i8"])
 def test_rows_never_overlap(layout, inner, dtype):
-    """Of V that lies whole; K is of another dtype and width."""
+    """V is in rows; K has another dtype and width."""
     shape = shape_of(layout, inner, "bf16", v_dtype=dtype, v_dim=70)
     side, slots, rows, scales = shape.v, np.arange(shape.capacity), [], []
     for seq in range(shape.batch):
@@ -73,8 +73,8 @@ def test_rows_never_overlap(layout, inner, dtype):
 
 @pytest.mark.parametrize("dtype", formats.CELL)
 def test_cells_of_keys_by_hand(dtype):
-    """Every byte of K has a place of its own; cell 3 of slot 17 is the second of the second block's
-    fourth row.
+    """Every byte of K has its own place. Cell 3 of slot 17 is the second one in the fourth row of
+    the second block.
     """
     shape = shape_of("blockt", "head", dtype, capacity=35)
     side, slots = shape.k, np.arange(48)
@@ -97,9 +97,9 @@ CODE_21 = {"i8": 21, "e4m3": 21, "e5m2": 21, "q8_0": 2 + 21, "q4_0": 18 + 2 + 5}
 
 @pytest.mark.parametrize("dtype", formats.CODES)
 def test_blocks_of_codes_by_hand(dtype):
-    """Every byte of K and V has a place of its own. Code 21 of slot 22, the seventh row of the
-    second block, is the second of cell 5 in K; in V the sixth of the second part of 16, in its
-    second quad. Two packs have 64 bytes of scales in front.
+    """Every byte of K and V has its own place. Code 21 of slot 22, the seventh row of the second
+    block, is the second code of cell 5 in K. In V it is the sixth code of the second part of 16,
+    in its second quad. Two packs have 64 bytes of scales before their codes.
     """
     shape = shape_of("block16", "head", dtype, capacity=35, head_dim=64)
     front = 2 * 32 if dtype in formats.PACKED else 0
@@ -121,7 +121,7 @@ def test_blocks_of_codes_by_hand(dtype):
 @pytest.mark.parametrize(("layout", "inner"), PLANNED)
 @pytest.mark.parametrize("scale", ["f32", "f16"])
 def test_library_plans_the_same_sizes(raw, layout, inner, scale):
-    """Of K and V that are alike, and of an i8 V of another width with scales of f16."""
+    """K and V are alike, or V is i8 with another width and f16 scales."""
     more = {"v_dtype": "i8", "v_scale": "f16", "v_dim": 70}
     for dtype, dim, pad, v in itertools.product(
         Words.of(raw).dtypes(layout), (1, 20, 129), (0, 320), ({}, more)
@@ -154,7 +154,7 @@ def test_quantise_by_hand():
 
 
 def block_by_block(dtype, x):
-    """ggml's rule for one block, one element after another."""
+    """Encode by ggml's rule for one block, element by element."""
     largest, at = np.float32(0), np.float32(0)
     for value in x:
         if abs(value) > largest:

@@ -1,4 +1,4 @@
-"""What probes count for all of their threads together."""
+"""What probes count for all their threads together."""
 
 import pytest
 
@@ -11,7 +11,7 @@ PRODUCTS = {"dot16": 2, "dot8": 4}  # in each lane, beside one of float32
 @pytest.mark.parametrize("threads", [1, 2, 3, 7])
 @pytest.mark.parametrize("steps", [1, 1000])
 def test_threads_compute_as_much_each(raw, threads, steps):
-    """Of the scalar tier by hand; a tier in vectors does so many times as much."""
+    """The scalar tier is counted by hand; a vector tier does VL times as much."""
     for isa in raw.tiers():
         one, all_of_them = flops(raw, isa, steps, 1), flops(raw, isa, steps, threads)
         assert all_of_them == threads * one > 0
@@ -21,7 +21,7 @@ def test_threads_compute_as_much_each(raw, threads, steps):
 
 @pytest.mark.parametrize("op", PRODUCTS)
 def test_narrow_products_are_so_many_in_each_lane(raw, isa, op):
-    """Of as many sums as the tier has of float32. In plain C a lane has two bf16, and one byte."""
+    """There are as many sums as of float32. In plain C a lane has two bf16, or one byte."""
     runs = {kernel["isa"] for kernel in raw.kernels() if kernel["op"] == op and kernel["runnable"]}
     if isa not in runs:
         with pytest.raises(Refused, match=op):

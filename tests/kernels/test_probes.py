@@ -21,7 +21,7 @@ def run_once(raw, team, op, isa, **fields):
 
 
 def links(raw, arena) -> np.ndarray:
-    """The line that each line leads to."""
+    """Return the line that each line leads to."""
     base = int(raw.ffi.cast("uintptr_t", arena.base))
     return (raw.bytes_at(arena.base, arena.size).view(np.uint64)[:: LINE // 8] - base).astype(
         np.int64
@@ -42,8 +42,8 @@ def test_the_chain_visits_every_line(raw, lines, seed):
 
 @pytest.mark.parametrize("steps", [1, 2, 7, 64, 100])
 def test_a_chase_takes_as_many_steps_as_it_says(raw, team, steps):
-    """It goes on where it stopped: where that line's link is broken, the next run is refused, and
-    only there.
+    """A chase goes on where it stopped. If the link of that line is broken, the next run is
+    refused; other broken links are not noticed.
     """
     lines = 200
     with Arena(raw, lines * LINE) as arena:
@@ -59,7 +59,7 @@ def test_a_chase_takes_as_many_steps_as_it_says(raw, team, steps):
             with raw.task("probe", args, 1) as task:
                 team.run(task)
                 words[broken] = 0
-                ends = pytest.raises(Refused, match="no chain any more")
+                ends = pytest.raises(Refused, match="not a chain any more")
                 with ends if broken == stopped else nullcontext():
                     team.run(task)
 
@@ -68,7 +68,7 @@ def test_a_chase_takes_as_many_steps_as_it_says(raw, team, steps):
 @pytest.mark.parametrize("steps", [0, 1, 2, 5])
 @pytest.mark.parametrize("distance", [0, 2048])
 def test_a_copy_sweeps_as_often_as_it_says(raw, team, isa, op, steps, distance):
-    """Onto the line below: with each sweep everything moves down by a line."""
+    """The target is one line lower: each sweep moves all lines down by one."""
     lines, more = 41, 8
     with Arena(raw, (lines + more) * LINE) as arena:
         data = raw.bytes_at(arena.base, arena.size).reshape(-1, LINE)
@@ -87,7 +87,7 @@ def test_a_copy_sweeps_as_often_as_it_says(raw, team, isa, op, steps, distance):
 
 @pytest.mark.parametrize("steps", [0, 1, 2, 5])
 def test_a_triad_sweeps_as_often_as_it_says(raw, team, isa, steps):
-    """Into its own first source: with each sweep it grows by three times the second one."""
+    """The target is the first source: each sweep adds three times the second one."""
     lines = 41
     with Arena(raw, lines * LINE) as one, Arena(raw, lines * LINE) as other:
         floats = [raw.bytes_at(arena.base, arena.size).view(np.float32) for arena in (one, other)]

@@ -121,8 +121,8 @@ def layouts_of(variant: str) -> list[str]:
 @pytest.mark.parametrize("variant", sorted({variant for variant, _ in EVERY}))
 @RULED
 def test_every_variant_obeys_it(bench, rule, variant):
-    """In one layout or another, of few heads or many; what nobody attends to is NaN, the newest
-    tokens have scores and values that would show wherever they do not belong.
+    """Every variant runs in some layout, with few heads or many. Tokens that no query attends to
+    are NaN. The newest tokens have scores and values that would show in a wrong place.
     """
     asked, window, _ = RULES[rule]
     turn, layouts = list(RULES).index(rule), layouts_of(variant)
@@ -142,7 +142,7 @@ def test_every_variant_obeys_it(bench, rule, variant):
 
 @pytest.mark.parametrize("rule", [rule for rule in RULES if RULES[rule][1]])
 def test_a_ring_holds_what_the_earliest_query_attends_to(bench, rule):
-    """Or the call is refused."""
+    """If the ring has lost one of these tokens, the call is refused."""
     asked, window, right = RULES[rule]
     earliest = min(tokens[0] for tokens in right[0] if tokens)
     shape = of("flash", "head", batch=3, capacity=600 - earliest, ring=True)

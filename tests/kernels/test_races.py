@@ -15,8 +15,8 @@ ROOMS = ("base", "cache", "tier", "scalar", "store", "walk", "decode", "probes",
 
 @pytest.fixture(scope="module")
 def watched(tmp_path_factory):
-    """The command of a program. Of the scalar tier, which is compiled fast; threads meet and wait
-    alike in all.
+    """Return the command of a program. It has only the scalar tier, which compiles fast: threads
+    meet and wait in the same way in all tiers.
     """
     compiler = shutil.which("cc") or shutil.which("gcc")
     if not compiler:
@@ -51,5 +51,5 @@ def test_no_thread_runs_ahead_of_a_merge(watched):
 
 
 def test_two_teams_at_once(watched):
-    """And each load waits as often and as long as it was asked to."""
+    """Each load also waits as often and as long as it should."""
     succeeds([*watched, "beside"], timeout=120)

@@ -1,4 +1,4 @@
-"""What is asked for while a block of tokens is consumed: all rows of what comes next, each once."""
+"""While a block of tokens is read, all rows that come next are prefetched, each once."""
 
 from itertools import groupby, pairwise
 from pathlib import Path
@@ -24,7 +24,7 @@ ALIKE, UNLIKE = [{}, {"v_dtype": "bf16"}], [{"v_dtype": "q8_0"}, {"v_dtype": "i8
 
 
 class Tile(NamedTuple):
-    """Of one head. Of K and of V: the order of its rows, and those that are asked for meanwhile."""
+    """The tile of a head. For K and V: the order of rows, and the rows prefetched meanwhile."""
 
     seq: int
     head: int
@@ -52,7 +52,7 @@ def program(tmp_path_factory):
 
 
 def walked(raw, program, bound, schedule):
-    """The tiles of each block, in the order of a thread."""
+    """Return the tiles of each block, in the order of a thread."""
     ffi, lib = program
     q, out = (np.zeros((1, HEADS, side.dim), np.float32) for side in bound.shape.sides)
     args = decode_args(raw, bound, q, out, "scalar", schedule=schedule)
@@ -66,7 +66,7 @@ def walked(raw, program, bound, schedule):
 
 
 def rows_of(bound, plane: int, block) -> list[int]:
-    """Where the rows of a block lie."""
+    """Return the addresses of the rows of a block."""
     shape, found = bound.shape, []
     base = int(bound.raw.ffi.cast("intptr_t", (bound.cache.k, bound.cache.v)[plane].rows))
     for tile in block:
@@ -97,7 +97,7 @@ def test_all_rows_that_come_next(raw, program, layout, more):
 
 
 def check(bound, schedule, together, block, later):
-    """`together`: rows of one plane are asked for while the other one is consumed."""
+    """Check the tiles. `together`: rows of one plane are prefetched while the other is read."""
     k, v = (asked_of(plane, block) for plane in (0, 1))
     in_runs = RUNS in block[0].order
     if schedule == "off":
@@ -111,7 +111,7 @@ def check(bound, schedule, together, block, later):
 
 
 def test_each_plane_has_an_order_of_its_own(raw, program):
-    """Packed rows of V are listed, whatever the order of K is."""
+    """Packed rows of V are read from lists, whatever the order of K."""
     orders = {}
     for v_dtype in ("f16", "q8_0"):
         shape = Shape("head", "f16", 1, HEADS, 64, TOKENS, v_dtype=v_dtype)

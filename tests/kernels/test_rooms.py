@@ -1,4 +1,4 @@
-"""The rooms of kernels/: includes go one way, and nobody has to read far."""
+"""The folders of kernels/: includes go one way, and files and folders are small."""
 
 import re
 from graphlib import TopologicalSorter
@@ -39,12 +39,10 @@ def test_every_file_is_in_a_room():
 
 @pytest.mark.parametrize("path", FILES, ids=name)
 def test_includes_go_down(path):
-    """They are written from kernels/ on. A tier does not see the other kind, nor rooms side by side
-    each other.
-    """
+    """Paths begin at kernels/. A folder includes only lower ones, and never a folder of APART."""
     own = room(name(path))
     for other in included(path):
-        assert (KERNELS / other).is_file(), f"{other} is no path from kernels/ on"
+        assert (KERNELS / other).is_file(), f"{other} is not a path from kernels/ on"
         assert ROOMS.index(room(other)) <= ROOMS.index(own), f"{other} is in a higher room"
         assert (own, room(other)) not in APART, f"{other} is in a room beside"
 
@@ -68,6 +66,6 @@ def test_a_folder_is_seen_at_a_glance():
 
 
 def test_schedules_are_named_in_their_table_alone():
-    """Elsewhere a preset is a row with numbers, so that another one is another row."""
+    """Other files use a preset only as a row of numbers, so a new preset is one new row."""
     named = re.compile(r"\bSCHEDULE_(?!DEFAULT\b)[A-Z]+\b")
     assert {name(path) for path in FILES if named.search(path.read_text())} == {"base/presets.h"}

@@ -1,6 +1,4 @@
-"""round16: an f32 cache whose K and V pass through f16 in the loads, held against NumPy's
-float16.
-"""
+"""round16: an f32 cache whose K and V are rounded to f16 when loaded, against NumPy's float16."""
 
 import numpy as np
 import pytest
@@ -10,7 +8,7 @@ from tests.raw import Bound, decode_args
 
 
 def decoded(bench, isa, shape, k, v, q, variant="round16"):
-    """Of rows [B, T, D] of one KV head, all of them attended to."""
+    """Decode rows [B, T, D] of one KV head, all of which are attended to."""
     planes = Planes.filled(shape, 0)
     for plane, rows in ((planes.k, k), (planes.v, v)):
         plane.view(np.float32).reshape(shape.batch, shape.capacity, -1)[:, :, : shape.head_dim] = (
@@ -24,8 +22,8 @@ def decoded(bench, isa, shape, k, v, q, variant="round16"):
 
 
 def corners():
-    """Every finite f16, the middle to its neighbour, one f32 step to either side of it, what
-    overflows or is lost.
+    """Return every finite f16, the middle to its neighbour, one f32 step to both sides of it, and
+    values that overflow or become 0.
     """
     codes = np.arange(0x7C00, dtype=np.uint16).view(np.float16).astype(np.float32)
     middles = (codes[:-1] + codes[1:]) / 2
@@ -39,7 +37,7 @@ def corners():
 
 @pytest.mark.parametrize("heads", [1, 9])
 def test_every_code_and_midpoint(bench, isa, heads):
-    """One token weighs 1: what comes out is its V, as it was taken."""
+    """One token has weight 1, so the output is its V as it was loaded."""
     dim, values = 1024, corners()
     v = np.resize(values, (-(-len(values) // dim), 1, dim))
     shape = Shape("head", "f32", len(v), 1, dim, 1)
@@ -51,8 +49,8 @@ def test_every_code_and_midpoint(bench, isa, heads):
 
 @pytest.mark.parametrize("heads", [2, 8, 24])
 def test_beyond_the_range_of_f16(bench, isa, heads):
-    """Infinite, as after a store to f16: an infinite V wins where it weighs anything, a key of -Inf
-    weighs nothing, and one of +Inf leaves no number. f32 itself would have kept them all.
+    """Such values become infinite, as in a store to f16. An infinite V wins if it has any weight, a
+    key of -Inf has no weight, and one of +Inf gives NaN. f32 would keep them all.
     """
     rng = np.random.default_rng(3)
     k, v = rng.standard_normal((2, 1, 40, 16), dtype=np.float32)
@@ -75,7 +73,7 @@ def test_beyond_the_range_of_f16(bench, isa, heads):
 
 @pytest.mark.parametrize("heads", [3, 12])
 def test_it_is_flash_on_rounded_rows(bench, isa, heads):
-    """To the bit: all but the loads is the same."""
+    """The bits are equal: only the loads differ."""
     rng = np.random.default_rng(8)
     k, v = rng.standard_normal((2, 2, 700, 80), dtype=np.float32)
     q = rng.standard_normal((2, heads, 80), dtype=np.float32)

@@ -28,7 +28,7 @@ def asked(bench, variant, layout, lengths=(700, 1, 0), **more):
 
 @every
 def test_a_sink_counts_once(bench, variant, layout):
-    """However many units a row has, and the same with any number of threads."""
+    """A sink counts once, however many units and threads a row has."""
     for threads, deterministic in ((1, 0), (3, 0), (2, 1)):
         how = {"threads": threads, "deterministic": deterministic, "index": 4}
         asked(bench, variant, layout, scores=SHARE, **how)
@@ -36,8 +36,8 @@ def test_a_sink_counts_once(bench, variant, layout):
 
 @every
 def test_capped_scores_with_slopes(bench, variant, layout):
-    """Of tiles with tokens that are masked, and of ones with none; a cap comes before the mask, and
-    slopes count from each query's own token.
+    """Some tiles have masked tokens, some do not. The cap comes before the mask, and slopes count
+    from each query's own token.
     """
     for queries in (
         Queries(3),
@@ -50,8 +50,8 @@ def test_capped_scores_with_slopes(bench, variant, layout):
 @every
 @pytest.mark.parametrize("kept", [1, 33, 5000])
 def test_kept_tokens(bench, variant, layout, kept):
-    """In front of a window, next to it, inside it, and where all tokens are; what lies between is
-    not read.
+    """Kept tokens are before a window, next to it, inside it, or are all tokens. Tokens between
+    them and the window are not read.
     """
     for window in (1, 367, 690):
         how = {"window": window, "queries": Queries(kept=kept), "evicted": True, "index": 3}
@@ -62,7 +62,7 @@ def test_kept_tokens(bench, variant, layout, kept):
 
 @pytest.mark.parametrize("cap", [1e-3, 1.0, 50.0, 100.0, 1e4])
 def test_scores_far_beyond_the_cap(bench, cap):
-    """And far below it: within the bound of float32, whatever the size."""
+    """Scores far above and below the cap stay within the bound of float32."""
     for kind in ("plain", "steep"):
         case = case_of(bench, shape_of(), [700], kind=kind, scores=Scores(softcap=cap))
         passes(bench, case)
@@ -70,7 +70,7 @@ def test_scores_far_beyond_the_cap(bench, cap):
 
 @pytest.mark.parametrize(("variant", "layout"), CODES)
 def test_k_by_channel(bench, variant, layout):
-    """Beside V of the same dtype, and of another one."""
+    """V has the same dtype, or another one."""
     channel = draw_channel(np.random.default_rng(5), 2, 96)
     for v_dtype in ("i8", *bench.words.v_dtypes(layout)[-2:]):
         more = {"batch": 2, "capacity": 300, "v_dtype": v_dtype, "channel": channel}

@@ -1,5 +1,5 @@
 """Series against outside facts: traffic counted by hand, shares of time by an outside clock,
-outputs by the oracle. What is refused stands in tests/check/series.c.
+outputs by the oracle. tests/check/series.c tests what is refused.
 """
 
 import time
@@ -25,7 +25,7 @@ def series_of(raw, tasks, kinds, threads=1):
 
 
 def test_shares_are_those_of_the_clock(raw, team):
-    """Bounds: each part takes at least its own time, and all of them no more than the whole."""
+    """Each part takes at least its own time, and all parts at most the time of the series."""
     parts = [Clocked(raw, lambda seconds=s: time.sleep(seconds)) for s in (0.002, 0.03, 0.01)]
     with ExitStack() as stack:
         tasks = [stack.enter_context(part).task for part in parts]
@@ -45,7 +45,7 @@ def test_shares_are_those_of_the_clock(raw, team):
 
 
 def test_parts_run_in_turn(raw, team):
-    """In each pass, and none before the one in front of it has ended."""
+    """In each pass, a part begins only when the part before it has ended."""
     with ExitStack() as stack:
         parts = [stack.enter_context(Clocked(raw, lambda: None)) for _ in range(3)]
         tasks = [parts[i].task for i in (2, 0, 1)]
@@ -66,7 +66,9 @@ def test_shares_of_a_run_before_are_forgotten(raw, team):
 
 
 def test_traffic_is_the_sum(raw):
-    """Bytes of a head [2] of 96 f16 and FLOPs, by hand; a part at two places counts twice."""
+    """Bytes and FLOPs of two heads of 96 f16 are computed by hand. A part that occurs twice counts
+    twice.
+    """
     shape = shape_of(capacity=TOKENS)
     row = 2 * shape.kv_heads * shape.head_dim
     with ExitStack() as stack:
@@ -91,7 +93,7 @@ def test_traffic_is_the_sum(raw):
 
 
 class Grown:
-    """Of TOKENS tokens all but the last one are stored: the cache as it must be, and as it is."""
+    """A cache that has all of TOKENS tokens but the last one, and the cache as it should become."""
 
     def __init__(self, layout, dtype, ring):
         capacity = ring or TOKENS
@@ -107,7 +109,7 @@ class Grown:
         oracle.store(self.shape, self.right, self.table, 0, TOKENS - 1, *self.last)
 
     def answers(self, ring):
-        """Outputs and bounds of a decode of TOKENS behind the store, and in front of it."""
+        """Return outputs and bounds of a decode of TOKENS after the store, and before it."""
         facts = [TOKENS], self.q, ring
         return [
             oracle.decode(self.shape, planes, self.table, *facts)
@@ -130,7 +132,7 @@ class Grown:
 def test_a_decode_sees_the_token_that_is_stored_in_front_of_it(
     raw, isa, layout, dtype, threads, ring
 ):
-    """And a swapped series does not: the store then has one length, the decode another one."""
+    """In a swapped series it does not: there the store and the decode have two lengths."""
     made, shorter = Grown(layout, dtype, ring), np.array([TOKENS - 1])
     answers, out = made.answers(ring), np.empty_like(made.q)
     with ExitStack() as stack:

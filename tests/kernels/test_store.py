@@ -23,8 +23,8 @@ def one_head(dtype, rows, dim=DIM, **more):
 
 
 def encode(bench, isa, shape, values, nt=0, head_major=0):
-    """The bytes of K after a bulk store of `values` [rows, D] (and their negatives as V), and the
-    planes.
+    """Return the bytes of K after a bulk store of `values` [rows, D] (their negatives are V), and
+    the planes.
     """
     with Bound(bench.raw, shape, [0], guard=1) as bound:
         bound.put(Planes.filled(shape, 0xA5))
@@ -37,14 +37,14 @@ def encode(bench, isa, shape, values, nt=0, head_major=0):
 
 
 def codes_of(dtype):
-    """Every code, those without a sign first."""
+    """Return every code, positive ones first."""
     size = np.dtype(formats.STORED[dtype]).itemsize
     return np.arange(1 << 8 * size).astype(f"u{size}")
 
 
 def around_midpoints(dtype):
-    """Every finite code, every midpoint between neighbours, and one float32 step to both sides of
-    it.
+    """Return every finite code, every midpoint between neighbours, and one float32 step to both
+    sides of it.
     """
     codes = codes_of(dtype)
     with np.errstate(invalid="ignore"):
@@ -124,8 +124,8 @@ def test_one_nan_of_each_sign(bench, isa, dtype):
 
 
 def i8_rows(rng):
-    """Rows of every size and some odd ones: ties, zeros, NaN, infinities, subnormals, the scale's
-    own limits.
+    """Return rows of every magnitude and some unusual ones: ties, zeros, NaN, infinities,
+    subnormals, the limits of the scale.
     """
     rows = rng.standard_normal((400, DIM)).astype(np.float32)
     with np.errstate(over="ignore", under="ignore"):
@@ -141,7 +141,7 @@ def i8_rows(rng):
 
 
 def agree(bench, isa, shape, values, *how):
-    """Byte for byte with the oracle."""
+    """Compare each byte with the oracle."""
     right = Planes.filled(shape, 0xA5)
     oracle.store(shape, right, None, 0, 0, values[:, None], -values[:, None])
     assert not compare_planes("bulk", encode(bench, isa, shape, values, *how), right)
@@ -155,8 +155,8 @@ def test_i8_codes_and_scales(bench, isa, scale, nt):
 
 
 def block_rows(rng, dtype):
-    """Beside those of i8: ties of codes, blocks whose largest elements are of both signs, the ends
-    of float16 scales.
+    """Return the rows of i8 and others: ties of codes, blocks whose largest elements have both
+    signs, the ends of float16 scales.
     """
     rows = rng.standard_normal((500, DIM)).astype(np.float32)
     rows[:400] = i8_rows(rng)
@@ -196,8 +196,8 @@ def test_blocks(bench, isa, dtype, nt, head_major):
 )
 @pytest.mark.parametrize("head_major", [0, 1])
 def test_two_widths(bench, isa, layout, dtype, more, head_major):
-    """K and V of two dtypes, or with scales of their own, byte for byte: blocks in part and whole,
-    those streamed too.
+    """K and V have two dtypes, or their own scales. Every byte is right in partial blocks and whole
+    ones, also streamed.
     """
     shape, rng = Shape(layout, dtype, 1, 2, 64, 40, **more), np.random.default_rng(8)
     k, v = (rng.standard_normal((1, 37, 2, side.dim), dtype=np.float32) for side in shape.sides)

@@ -1,9 +1,8 @@
-"""What the twin and the read probe have loaded: the sum of its 16-bit words, against one made in
-NumPy of the raw bytes.
+"""The sum of the 16-bit words that the twin and the read probe load, against a sum of the raw bytes
+in NumPy.
 
-Every byte of a cache is random, that of padding and of tokens that nobody attends to as well: so a
-row that is left out, one that is read twice, and one that is none of the pass's all show, but for
-one time in 65,536.
+Every byte of a cache is random, also padding and tokens that no query attends to. So the sum shows
+a row that is left out, read twice or read without need, except once in 65,536 times.
 """
 
 import numpy as np
@@ -39,7 +38,7 @@ SITUATIONS = [
 
 
 def randomised(bound: Bound, rng) -> None:
-    """Scales are numbers, for they count as the float32 that they stand for."""
+    """Fill a cache with random bytes, but scales are numbers: they count as float32."""
     bound.raw.bytes_at(bound.arena.base, bound.cache.bytes)[:] = rng.integers(
         0, 256, bound.cache.bytes, np.uint8
     )
@@ -59,7 +58,7 @@ def words_in(bound: Bound, window: int) -> int:
 
 
 def situation(layout: str, dtype: str, index: int) -> tuple[Shape, list[int], int]:
-    """`dtype`: of K and V, or a pair, whose V is of another width and has other scales."""
+    """Make a shape. `dtype`: one for K and V, or a pair; then V has its own width and scales."""
     facts = dict(SITUATIONS[index])
     dtype, _, v_dtype = dtype.partition("+")
     if v_dtype:
@@ -118,9 +117,7 @@ def test_the_twin_reads_the_rows_and_nothing_else(raw, teams, layout, dtype, ind
     ("layout", "dtype"), [("blockt", "f16"), ("blockt", "i8"), ("block16", "q8_0")]
 )
 def test_a_block_that_a_ring_ends_in_is_read_from_both_sides(raw, teams, isa, layout, dtype):
-    """Capacity 20 of blocks of 16: tokens behind the ring's end lie in the block that its first
-    ones are in.
-    """
+    """With capacity 20 and blocks of 16, the first block has the oldest and the newest tokens."""
     shape = shape_of(layout, dtype, batch=1, kv_heads=1, head_dim=40, capacity=20, ring=True)
     with Bound(raw, shape, [33]) as bound:
         randomised(bound, np.random.default_rng(SEED))
@@ -149,7 +146,7 @@ def test_a_read_reads_every_line_as_often_as_it_says(raw, teams, isa, lines, how
 @pytest.mark.parametrize("lines", [1, 7, 64, 1000])
 @pytest.mark.parametrize("piece", [1, 3, 63, 400, 2001])
 def test_pieces_go_on_where_the_last_one_stopped(raw, isa, lines, piece):
-    """Also across the end of the buffer, in the middle of a thread's share, or several times."""
+    """Pieces also cross the end of the buffer, in a thread's share or several times."""
     with Arena(raw, lines * LINE) as arena:
         data = raw.bytes_at(arena.base, lines * LINE)
         data[:] = np.random.default_rng(SEED).integers(0, 256, data.size, np.uint8)

@@ -29,7 +29,7 @@ def test_many_passes_on_crowded_cpus_finish(raw, bench, threads):
 
 
 def run_apart(body, **environment):
-    """Run code in a process of its own, so that its CPU mask is its own."""
+    """Run code in its own process, with its own CPU mask."""
     text = "from tests.raw import *\nfrom tests import trial, cases\nimport os\n" + textwrap.dedent(
         body
     )
@@ -38,7 +38,7 @@ def run_apart(body, **environment):
 
 
 def test_idle_team_uses_no_cpu():
-    """In a process of its own, for threads of other libraries would count."""
+    """The test has its own process, because threads of other libraries would count."""
     run_apart("""
         import time
         from tests.kernels.test_threads import shape_of
@@ -120,7 +120,7 @@ print("sleeps" if "S" in found else "spins")
     ],
 )
 def test_threads_sleep_under_a_quota(tmp_path, limits, how):
-    """Time that they would spin away is that of the thread they wait for."""
+    """If they spun, they would use the CPU time of the thread that they wait for."""
     if len(os.sched_getaffinity(0)) < 2:
         pytest.skip("one CPU only")
     files = {"sys/fs/cgroup" + group + "/cpu.max": limit for group, limit in limits.items()}
@@ -149,7 +149,7 @@ def test_more_threads_than_cpus_sleep():
 
 
 def test_pinning_outside_the_mask_is_refused():
-    """A CPU that this process may not use names itself; it is not an endless wait or a crash."""
+    """The refusal names the CPU; there is no endless wait or crash."""
     allowed = os.sched_getaffinity(0)
     if len(allowed) < 2:
         pytest.skip("one CPU only")

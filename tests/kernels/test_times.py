@@ -1,5 +1,5 @@
-"""Times of a run against an outside clock: a task whose length the test itself measures. Bounds
-alone, so that a crowded machine breaks none of them.
+"""Times of a run against an outside clock: the test itself measures the length of a task. It checks
+only bounds, which hold on a busy machine, too.
 """
 
 import mmap
@@ -16,7 +16,7 @@ from tests.raw import Bound, Closed, decode_args
 
 
 class Clocked(Closed):
-    """A decode of one unit by a function of Python's: it notes when it begins and when it ends."""
+    """A decode of one unit by a Python function, which notes when it begins and ends."""
 
     def __init__(self, raw, work):
         self.raw, self.spans = raw, []
@@ -103,13 +103,13 @@ def test_faults_are_those_of_the_run(raw, team):
 
 
 def switched() -> int:
-    """Of this thread, against its will."""
+    """Return the involuntary context switches of this thread."""
     with open("/proc/thread-self/status") as status:
         return next(int(line.split()[1]) for line in status if line.startswith("nonvoluntary"))
 
 
 def test_switches_are_those_of_the_run(raw):
-    """Another process wants the CPU of the thread."""
+    """Another process also uses the CPU of the thread."""
     cpu, seen = min(os.sched_getaffinity(0)), []
 
     def spin():

@@ -21,7 +21,7 @@ EXACT = ("flash", "twopass", "perhead")  # they round neither queries nor weight
 
 
 def mask_of(case: cases.Case) -> np.ndarray:
-    """[B, queries, T]: whether a query attends to a token."""
+    """Return whether each query attends to each token: [B, queries, T]."""
     asked = case.queries
     token, length = np.arange(case.lengths.max()), case.lengths[:, None, None]
     ends, there, newest = placed(case)
@@ -38,8 +38,8 @@ def mask_of(case: cases.Case) -> np.ndarray:
 
 
 def placed(case: cases.Case) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Of a chain's queries the ends, [B, queries, 1]; which queries there are; and of a sequence
-    the first of its newest tokens, [B, 1, 1].
+    """Return the ends of a chain's queries, [B, queries, 1]; which queries exist; and the first of
+    a sequence's newest tokens, [B, 1, 1].
     """
     asked, number = case.queries, np.arange(case.queries.count)[None, :, None]
     length = case.lengths[:, None, None]
@@ -49,7 +49,7 @@ def placed(case: cases.Case) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
 
 
 def added(case: cases.Case, mask: np.ndarray) -> torch.Tensor:
-    """To scores: [B, Hq, queries, T + 1]. The last is a sink, or nothing."""
+    """Return what is added to scores: [B, Hq, queries, T + 1]. The last is a sink, or nothing."""
     ends, _, newest = placed(case)
     own = ends - 1 if case.queries.mask == CHAIN else newest + np.arange(ends.shape[1])[:, None]
     distance = np.arange(mask.shape[2]) - own
@@ -64,8 +64,8 @@ def added(case: cases.Case, mask: np.ndarray) -> torch.Tensor:
 
 
 def rows_of(case: cases.Case) -> list[torch.Tensor]:
-    """K and V of each query head, float64 [B, Hq, T + 1, dim]; zero where nobody attends, and in
-    the last.
+    """Return K and V of each query head, float64 [B, Hq, T + 1, dim]. Tokens that no query attends
+    to, and the last one, are zero.
     """
     shape, tokens = case.shape, int(case.lengths.max()) + 1
     found = [np.zeros((shape.batch, shape.kv_heads, tokens, side.dim)) for side in shape.sides]
@@ -79,7 +79,7 @@ def rows_of(case: cases.Case) -> list[torch.Tensor]:
 
 
 def attention(case: cases.Case) -> np.ndarray:
-    """[B * queries, Hq, Dv]; zero where a query attends to nothing."""
+    """Compute attention [B * queries, Hq, Dv]; zero if a query attends to no token."""
     shape, mask = case.shape, mask_of(case)
     q = case.q.reshape(shape.batch, -1, *case.q.shape[1:]).swapaxes(1, 2).astype(np.float64)
     scale = case.scale or float(np.float32(1) / np.sqrt(np.float32(shape.head_dim)))
@@ -112,7 +112,7 @@ def features(case: cases.Case) -> set[str]:
 
 
 def with_each(words: cases.Words, some: int):
-    """Random cases, until there are so many with each feature."""
+    """Draw random cases until each feature has enough of them."""
     found: Counter[str] = Counter()
     for index in count():
         case = cases.make(words, SEED, index)

@@ -40,7 +40,7 @@ CACHED = ("k", "v", "k_scale", "v_scale")
 
 
 def draw_shape(rng, words: Words) -> tuple[Shape, int]:
-    """And the most tokens that a sequence holds."""
+    """Draw a shape, and the most tokens of a sequence."""
     ring, block, batch = (
         chance(rng, 0.2),
         pick(rng, (1, 3, 8, 16, 24, 33)),
@@ -72,7 +72,7 @@ def with_room(shape: Shape, tokens: int) -> Shape:
 
 
 def walk(variant: str, dtype: str, q_rows: int) -> tuple[int, int]:
-    """Of one plane: rows of q that share a load of a row, and loads of a scale."""
+    """Walk one plane, with the query rows that share a load of a row, and the loads of a scale."""
     if variant == "perhead":
         return 1, q_rows
     # a row once, for many rows of q
@@ -95,7 +95,7 @@ def step_of(asked: Queries, lengths: np.ndarray, window: int, q_heads: int) -> t
 def check(
     found, traced: trace.Trace, regions: tuple[str, ...], compulsory: int, gaps: int = 0
 ) -> None:
-    """`gaps`: in q and out, behind each of which a line may be counted with the one before it."""
+    """Compare. `gaps` in q and out: after each, a line may count with the one before it."""
     assert found.compulsory == compulsory
     assert found.issued == traced.issued
     assert 0 <= traced.lines_in(*regions) - found.line / trace.LINE <= gaps
@@ -168,8 +168,8 @@ def test_stores(raw, index):
 
 
 def test_the_trace_itself():
-    """Two tokens of one head, worked out by hand: K of 3 float16, V of 2 float32, rows of one line,
-    of which 6 and 8 bytes are used.
+    """Two tokens of one head, computed by hand: K of 3 float16, V of 2 float32. Each row has a
+    line, of which 6 and 8 bytes are used.
     """
     shape = Shape(
         "head", "f16", batch=1, kv_heads=1, head_dim=3, capacity=2, v_dtype="f32", v_dim=2

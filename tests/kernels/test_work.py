@@ -1,4 +1,4 @@
-"""Work of probes that compute, in instructions that valgrind counts: no clock is asked."""
+"""Work of probes that compute, in instructions that valgrind counts, without a clock."""
 
 import re
 import subprocess
@@ -10,7 +10,7 @@ STEPS = 30_000
 
 
 def counted(program, *arguments) -> tuple[int, float]:
-    """Instructions of all of the program, and the FLOPs that the probe says."""
+    """Return the instructions of the whole program, and the FLOPs that the probe states."""
     command = ["valgrind", "--tool=lackey", program, *map(str, arguments)]
     done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
     if done.returncode == 3:
@@ -22,7 +22,7 @@ def counted(program, *arguments) -> tuple[int, float]:
 
 
 def grown(program, *arguments) -> tuple[float, float]:
-    """Instructions and FLOPs of a step: of twice as many steps, less those of as many."""
+    """Return instructions and FLOPs of a step: twice the steps, less once the steps."""
     (few, less), (many, more) = (
         counted(program, *arguments, steps) for steps in (STEPS, 2 * STEPS)
     )
@@ -35,12 +35,12 @@ def test_a_step_of_the_clock_is_an_addition(program):
 
 
 def test_flops_are_multiply_adds(program):
-    """A round of AVX2: an instruction for each 16 FLOPs, and few for the loop."""
+    """A round of AVX2 has an instruction for each 16 FLOPs, and few for the loop."""
     each, flops = grown(program, "flops", "avx2")
     assert flops / 16 <= each <= flops / 16 + 4
 
 
 def test_products_of_bf16_are_made_anew_in_each_round(program):
-    """Of plain C: an instruction does no more than four."""
+    """In plain C an instruction does at most four FLOPs."""
     each, flops = grown(program, "dot16", "scalar")
     assert flops / 4 <= each <= flops

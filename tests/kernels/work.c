@@ -1,6 +1,6 @@
 /* work OP ISA STEPS: one pass of a probe that computes, for a tool that counts instructions.
  *
- * Prints the FLOPs that it says. Exit 3 where the tier does not run. */
+ * Prints the FLOPs that the probe states. Exits with 3 if the tier does not run. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

@@ -80,7 +80,7 @@ def test_loads_of_others(arena, team, load):
     """
     with read_of(team, arena) as task, read_of(team, arena) as more:
         for wrong, words in (
-            (replace(load, team=team), "load: its team is that of the run"),
+            (replace(load, team=team), "load: team is also that of the run"),
             (
                 replace(load, tasks=(*load.tasks, task)),
                 r"load: tasks\[1\] is planned for 1 threads",
@@ -88,7 +88,7 @@ def test_loads_of_others(arena, team, load):
         ):
             with pytest.raises(BadArgument, match=words):
                 team.run(task, load=wrong)
-        with Team(1) as other, pytest.raises(BadArgument, match="is one of the load, too"):
+        with Team(1) as other, pytest.raises(BadArgument, match="is also a task of the load"):
             team.run(more, task, load=Load(other, (task,)))
         series = Series(team.library, [read_of(load.team, arena)], [0], 2)
         series.tasks[0].close()

@@ -1,14 +1,14 @@
-/* QK by products of bf16, of 8-bit floats whose K is transposed. Four codes of a token are a cell,
- * and as words two lanes:
+/* QK by products of bf16, of 8-bit floats whose K is transposed. A cell has four codes of a token,
+ * which are two lanes of words:
  *
  *   cells of a block   | t0: c0 c1 c2 c3       | t1: c0 c1 c2 c3       | ...   16 tokens, a line
  *   their words        | t0: x0 x1 | t0: x2 x3 | t1: x0 x1 | t1: x2 x3 | ...   CELL_VECTORS
  *   q[h]               |     q0 q1 |     q2 q3 |     q0 q1 |     q2 q3 | ...   repeated
  *
- * acc[h] grows by the products of both. Two neighbours are added at the end. */
+ * The products of both are added to acc[h]. Neighbours are added at the end. */
 
-/* One cell of all tokens of one block or of two, `at` bytes from its start, times four words of
- * each query row. Of a dim's last cell `keep` codes are elements; those behind may be anything. */
+/* Multiply one cell of all tokens of one block or two, `at` bytes from its start, by four words of
+ * each query row. In the last cell only `keep` codes are elements; the others may be anything. */
 INLINE void CAT(qkt_cell_, DTYPE)(vf *acc, const uint8_t *const *k, int64_t at, const uint16_t *q,
                                   const vcodes *codes, const int q_rows, const int part,
                                   const int blocks, int keep)
@@ -29,8 +29,8 @@ INLINE void CAT(qkt_cell_, DTYPE)(vf *acc, const uint8_t *const *k, int64_t at, 
     }
 }
 
-/* The LANES tokens of one block or of two. Few query rows have several sums to a score, which hide
- * the latency of one: as many whether blocks are paired or not. */
+/* Do the LANES tokens of one block or two. With few query rows, a score has several sums, which
+ * hide the latency of an addition. Their number is the same if blocks are paired. */
 INLINE void CAT(qkt_cells_, DTYPE)(const kvb_group *group, const uint8_t *const *k,
                                    prefetch *cursor, int q_row, float *scores, const int q_rows,
                                    const int slots, const int blocks, const int order)

@@ -1,17 +1,17 @@
-/* PV by products of bf16, of 8-bit floats whose V is transposed. Four tokens of an element are a
- * quad, and as words two lanes:
+/* PV by products of bf16, of 8-bit floats whose V is transposed. A quad has one element of four
+ * tokens, which are two lanes of words:
  *
  *   quads of a block   | e0: c0 c1 c2 c3       | e1: c0 c1 c2 c3       | ...   16 elements, a line
  *   their words        | e0: x0 x1 | e0: x2 x3 | e1: x0 x1 | e1: x2 x3 | ...   CELL_VECTORS
  *   weights[h]         |     w0 w1 |     w2 w3 |     w0 w1 |     w2 w3 | ...   repeated
  *
- * sum[h] grows by the products of both. Two neighbours are added at the end. A square is the LANES
- * tokens of SIDE elements: four lines, of four tokens each. Codes of tokens that are none of the
- * tile's may be anything: they are looked up as zero. */
+ * The products of both are added to sum[h]. Neighbours are added at the end. A square is SIDE
+ * elements of LANES tokens: four lines, of four tokens each. Codes of tokens outside the tile may
+ * be anything: they are looked up as zero. */
 
-/* Four tokens of one square or of several: lines a SQUARE apart, times four weights of each query
- * row. All codes become words first, then products take turns. `live`: of each token all bits, or
- * none. sum[q_rows][all] */
+/* Multiply four tokens of one or several squares (lines that are a SQUARE apart) by four weights of
+ * each query row. All codes are looked up first, then products take turns. `live`: all bits of a
+ * token of the tile, none of another. sum[q_rows][all] */
 INLINE void CAT(pvt_quads_, DTYPE)(vf *sum, const uint8_t *line, vi live, const uint16_t *weights,
                                    const vcodes *codes, const int vectors, const int all,
                                    const int q_rows)
@@ -28,7 +28,8 @@ INLINE void CAT(pvt_quads_, DTYPE)(vf *sum, const uint8_t *line, vi live, const 
     }
 }
 
-/* The squares of a slice, of the blocks from token `first` to `end`: found[q_rows][squares]. */
+/* Sum up the squares of a slice, in the blocks from token `first` to `end`: found[q_rows][squares].
+ */
 INLINE void CAT(pvt_sums_, DTYPE)(const kvb_tile *tile, int first, int end, prefetch *cursor,
                                   const floats_quads *quads, int q_row, int64_t at, vf *found,
                                   const int q_rows, const int squares, const int order)
@@ -44,12 +45,12 @@ INLINE void CAT(pvt_sums_, DTYPE)(const kvb_tile *tile, int first, int end, pref
         const uint8_t *line = row_of(&tile->v, t, order) + at * LANES;
         UNROLL_NOTHING for (int in = 0; in < LANES; in += 4, line += LINE)
         {
-            HIDE(line); /* else the address of each line is kept */
+            HIDE(line); /* else the addresses of all lines are kept */
             UNROLL_FOR (int s = 0; s < squares; s++)
                 prefetch_with(cursor, line + s * SQUARE, in / 4, order);
             const vi live = dot_four(quads->live + t + in);
             CAT(pvt_quads_, DTYPE)(sum, line, live, weights + t + in, &codes, some, all, q_rows);
-            if (all > some) /* by so many again */
+            if (all > some) /* the other `some` */
                 CAT(pvt_quads_, DTYPE)(sum + some, line + some / CELL_VECTORS * SQUARE, live,
                                        weights + t + in, &codes, some, all, q_rows);
         }
@@ -58,7 +59,7 @@ INLINE void CAT(pvt_sums_, DTYPE)(const kvb_tile *tile, int first, int end, pref
         found[i / 2] = v_neighbours(sum[i], sum[i + 1]);
 }
 
-/* So many squares from element `at` on, added to the accumulators. */
+/* Add `squares` squares from element `at` on to the accumulators. */
 INLINE void CAT(pvt_slice_, DTYPE)(const kvb_tile *tile, int first, int end, prefetch *cursor,
                                    const kvb_group *group, const floats_quads *quads,
                                    const float *rescales, int q_row, int at, const int q_rows,
@@ -77,7 +78,7 @@ INLINE void CAT(pvt_slice_, DTYPE)(const kvb_tile *tile, int first, int end, pre
     }
 }
 
-/* Of so many query rows, from `q_row` on. */
+/* Do a tile for `q_rows` query rows from `q_row` on. */
 INLINE void CAT(pvt_some_, DTYPE)(const kvb_tile *tile, const kvb_group *group,
                                   const floats_quads *quads, int q_row, const int q_rows,
                                   const int order)
@@ -105,7 +106,7 @@ INLINE void CAT(pvt_some_, DTYPE)(const kvb_tile *tile, const kvb_group *group,
     }
 }
 
-/* In passes of at most QUAD_SUMS; only the first one prefetches. */
+/* Do a tile, in passes of at most QUAD_SUMS query rows. Only the first pass prefetches. */
 INLINE void CAT(pvt_floats_tile_, DTYPE)(const kvb_tile *tile, const kvb_group *group,
                                          const float *p, const int q_rows, const int order)
 {

@@ -1,22 +1,22 @@
-/* dot over q4_0 in blocks of 16 tokens, where a tier has V_NIBBLES: sums of 16 bits. Codes are
- * below 16, so words hold several products of two of them, and become whole numbers of 32 bits once
- * for a pack of K, and once for two blocks of V.
+/* dot over q4_0 in blocks of 16 tokens, if a tier has V_NIBBLES: sums of 16 bits. Codes are below
+ * 16, so a 16-bit word holds several pairs of products. The words are added to 32-bit sums once for
+ * a pack of K, and once for two blocks of V.
  *
- *   nibbles of a line   | t0: c0 c1 c2 c3 | t1 ... |       of V four tokens of an element
+ *   nibbles of a line   | t0: c0 c1 c2 c3 | t1 ... |       V: one element of four tokens
  *   q[h], or weights    |     b0 b1 b2 b3 | ...    |
- *   words grow by       | c0 b0 + c1 b1 | c2 b2 + c3 b3 | ...
+ *   added to words      | c0 b0 + c1 b1 | c2 b2 + c3 b3 | ...
  *
  * These are the inner loops of packs_qk_t.tmpl.c and pv_quads.tmpl.c. */
 
-enum { NIBBLE_CELLS = 4 /* of a pack: lines */, NIBBLE_TOKENS = 2 * LANES };
-/* A word takes so many pairs of products: a line of a pack of K has two, of what is below and what
- * is above; four tokens of V have one. */
+enum { NIBBLE_CELLS = 4 /* lines of a pack */, NIBBLE_TOKENS = 2 * LANES };
+/* Check that a word holds `pairs` pairs of products. A line of a pack of K has two pairs, of lower
+ * and upper nibbles; four tokens of V have one. */
 #define WORD_FITS(pairs, most) \
     _Static_assert((pairs) * 2 * 15 * (most) <= INT16_MAX, "products of nibbles fit a word")
 WORD_FITS(2 * NIBBLE_CELLS, DOT_QUERY);
 WORD_FITS(NIBBLE_TOKENS / 4, DOT_WEIGHT);
 
-/* A pack of the tokens of some blocks, whose scales and cells lie so far from their beginnings. */
+/* Do a pack of all tokens of some blocks. `scales`, `cells`: offsets of the pack in a block. */
 INLINE void qkt_nibbles(vf *acc, const uint8_t *const *k, int64_t scales, int64_t cells,
                         prefetch *cursor, const dot_pack *q, const int q_rows, const int blocks,
                         const int order)
@@ -50,7 +50,7 @@ INLINE void qkt_nibbles(vf *acc, const uint8_t *const *k, int64_t scales, int64_
     }
 }
 
-/* Of one quad: the parts of a slice, times their weights. */
+/* Multiply the parts of a slice, for one quad of tokens, by their weights. */
 INLINE void pvq_nibbles_step(vi *words, const uint8_t *line, const int8_t *weights,
                              const int q_rows, const int parts)
 {
@@ -63,7 +63,8 @@ INLINE void pvq_nibbles_step(vi *words, const uint8_t *line, const int8_t *weigh
                                dot_four(weights + h * WEIGHED_ROW + i / 2 * VL / SIDE * 4));
 }
 
-/* Sums of a slice: sum[q_rows][parts][2]. `begins`: its lines begin with it. */
+/* Compute the sums of a slice: sum[q_rows][parts][2]. `begins`: the slice is the start of its
+ * lines. / */
 INLINE void pvq_nibbles(const quad_run *run, prefetch *cursor, const bool begins, vi *sum,
                         const int q_rows, const int parts, const int order)
 {

@@ -1,13 +1,13 @@
-/* QK of dot for DTYPE where 16 tokens lie together: the scales of a pack of all tokens, and cells
- * of four of its codes.
+/* QK of dot for DTYPE in blocks of 16 tokens: for each pack, the scales of all tokens, and cells of
+ * four codes.
  *
  *   cell of a block   | t0: c0 c1 c2 c3 | t1: c0 c1 c2 c3 | ...     a line; q4_0: eight codes, four
  *   q[h]              |     b0 b1 b2 b3 |     b0 b1 b2 b3 | ...     nibbles below and four above
  *
- * A lane is a token: sum[h] grows by the products of a pack, and is multiplied by the scales of as
- * many tokens and by what a whole number of q is worth. Nothing is summed across lanes. */
+ * A lane is a token. The products of a pack are added to sum[h], which is then multiplied by the
+ * tokens' scales and by the value of code 1 of q. Nothing is added across lanes. */
 
-/* Cells of a pack, and vectors of codes in a vector of a cell. */
+/* Cells of a pack, and vectors of codes from a vector of a cell. */
 #define CELLS ((ELEMENT - 2) / 4)
 #define HALVES (BIAS ? 2 : 1)
 #if defined V_NIBBLES && BIAS
@@ -16,7 +16,7 @@
 #define QKT_PACK CAT(qkt_pack_, DTYPE)
 #endif
 
-/* A vector of a cell as codes: those that stand side by side, and of nibbles those above them. */
+/* Load a vector of a cell as codes: of nibbles, the lower ones, then the upper ones. */
 INLINE void CAT(qkt_codes_, DTYPE)(const uint8_t *cell, vi *to)
 {
 #if BIAS
@@ -26,7 +26,7 @@ INLINE void CAT(qkt_codes_, DTYPE)(const uint8_t *cell, vi *to)
 #endif
 }
 
-/* One cell of a pack, of the tokens of all blocks: sum[q_rows][vectors]. */
+/* Do one cell of a pack, for the tokens of all blocks: sum[q_rows][vectors]. */
 INLINE void CAT(qkt_cell_, DTYPE)(vi *sum, const uint8_t *const *k, int64_t from, const int c,
                                   const dot_pack *q, const int q_rows, const int blocks)
 {
@@ -44,7 +44,7 @@ INLINE void CAT(qkt_cell_, DTYPE)(vi *sum, const uint8_t *const *k, int64_t from
     }
 }
 
-/* A pack of the tokens of some blocks, whose scales and cells lie so far from their beginnings. */
+/* Do a pack of all tokens of some blocks. `scales`, `cells`: offsets of the pack in a block. */
 INLINE void CAT(qkt_pack_, DTYPE)(vf *acc, const uint8_t *const *k, int64_t scales, int64_t cells,
                                   prefetch *cursor, const dot_pack *q, const int q_rows,
                                   const int blocks, const int order)
@@ -70,7 +70,7 @@ INLINE void CAT(qkt_pack_, DTYPE)(vf *acc, const uint8_t *const *k, int64_t scal
     }
 }
 
-/* Scores of `blocks` blocks. */
+/* Compute the scores of `blocks` blocks. */
 INLINE void CAT(qkt_blocks_, DTYPE)(const kvb_group *group, const uint8_t *const *k,
                                     prefetch *cursor, int q_row, float *scores, const int q_rows,
                                     const int slots, const int blocks, const int order)
@@ -94,7 +94,8 @@ INLINE void CAT(qkt_blocks_, DTYPE)(const kvb_group *group, const uint8_t *const
         v_store(scores + i / vectors * QUERY_SCORES + i % vectors * VL, acc[i]);
 }
 
-/* All query rows of so many blocks from token t on, in passes; only the first one prefetches. */
+/* Do `blocks` blocks from token t on for all query rows, in passes. Only the first pass prefetches.
+ */
 INLINE void CAT(qkt_some_, DTYPE)(const kvb_tile *tile, const kvb_group *group, prefetch *cursor,
                                   int t, float *scores, const int q_rows, const int blocks,
                                   const int order)
@@ -111,8 +112,8 @@ INLINE void CAT(qkt_some_, DTYPE)(const kvb_tile *tile, const kvb_group *group, 
                                 blocks, ORDER_PLAIN);
 }
 
-/* As many blocks side by side as registers have sums for: each word of q then meets more of them.
- */
+/* Do a tile, with as many blocks side by side as registers have sums for: each load of q then
+ * serves more blocks. */
 INLINE void CAT(qkt_dot_tile_, DTYPE)(const kvb_tile *tile, const kvb_group *group, float *scores,
                                       const int q_rows, const int order)
 {

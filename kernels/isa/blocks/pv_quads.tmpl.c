@@ -1,14 +1,14 @@
-/* PV of dot for DTYPE where V lies in quads of four tokens: rounded as in pv.tmpl.c.
+/* PV of dot for DTYPE if V is in quads of four tokens. Weights are rounded as in pv.tmpl.c.
  *
  *   line of a block   | a0 b0 c0 d0 | a1 b1 c1 d1 | ...     16 codes of tokens t to t + 3; of q4_0
  *   weights           | wa wb wc wd | wa wb wc wd | ...     16 below and 16 above
  *
- * A lane is an element, and sum[h] grows by the products of both. A part is a vector of a line: VL
- * code bytes of each token. Nothing is turned, before or after. */
+ * A lane is an element. The products of both are added to sum[h]. A part is a vector of a line: VL
+ * code bytes of each token. Nothing needs to be transposed. */
 
 #define HALVES (BIAS ? 2 : 1) /* vectors of elements in a part */
-/* Code bytes that share weights, and bytes of weights from a quad and from a query row to the next
- */
+/* Code bytes that share weights; bytes of weights from one quad, and from one query row, to the
+ * next / */
 #define PACK_CODES (PACK > 1 ? ELEMENT - 2 : DIM_MAX)
 #define QUAD_BYTES (PACK > 1 ? WEIGHED_QUAD : 4)
 #define ROW_BYTES (PACK > 1 ? WEIGHED_ROW : TILE)
@@ -23,7 +23,7 @@
 #define WEIGHTS dot_weights
 #endif
 
-/* Of one quad: the parts of a slice, times their weights. */
+/* Multiply the parts of a slice, for one quad of tokens, by their weights. */
 INLINE void CAT(pvq_step_, DTYPE)(vi *sum, const uint8_t *line, const int8_t *weights,
                                   const int q_rows, const int parts)
 {
@@ -34,7 +34,7 @@ INLINE void CAT(pvq_step_, DTYPE)(vi *sum, const uint8_t *line, const int8_t *we
         v_nibbles(at, x + 2 * i);
 #else
         x[i] = v_load_bytes((const int8_t *)at);
-        v_hide(&x[i]); /* or some query rows load it again */
+        v_hide(&x[i]); /* else some query rows load it again */
 #endif
     }
     UNROLL_FOR (int h = 0; h < q_rows; h++)
@@ -49,7 +49,8 @@ INLINE void CAT(pvq_step_, DTYPE)(vi *sum, const uint8_t *line, const int8_t *we
         }
 }
 
-/* Sums of a slice: found[q_rows][parts][HALVES]. `begins`: its lines begin with it. */
+/* Compute the sums of a slice: found[q_rows][parts][HALVES]. `begins`: the slice is the start of
+ * its lines. */
 INLINE void CAT(pvq_sums_, DTYPE)(const quad_run *run, prefetch *cursor, const bool begins,
                                   vi *found, const int q_rows, const int parts, const int order)
 {
@@ -73,7 +74,7 @@ INLINE void CAT(pvq_sums_, DTYPE)(const quad_run *run, prefetch *cursor, const b
         found[i] = sum[i];
 }
 
-/* A slice from a part on, added to the accumulators. */
+/* Add a slice, from part `part` on, to the accumulators. */
 INLINE void CAT(pvq_slice_, DTYPE)(const quad_run *all, prefetch *cursor, int64_t part,
                                    const int q_rows, const int parts, const int order)
 {
@@ -101,7 +102,7 @@ INLINE void CAT(pvq_slice_, DTYPE)(const quad_run *all, prefetch *cursor, int64_
     }
 }
 
-/* So many parts, of the tokens of one run. */
+/* Do `parts` parts for the tokens of one run. */
 INLINE void CAT(pvq_run_, DTYPE)(const quad_run *run, prefetch *cursor, int64_t parts,
                                  const int q_rows, const int order)
 {
@@ -119,7 +120,7 @@ INLINE void CAT(pvq_run_, DTYPE)(const quad_run *run, prefetch *cursor, int64_t 
 #undef SLICES
 }
 
-/* Of packs from w->from on; of i8 all is one. */
+/* Do the packs from w->from on; all of an i8 row is one. */
 INLINE void CAT(pvq_packs_, DTYPE)(const kvb_tile *tile, WEIGHTS *w, quad_run run, prefetch *cursor,
                                    int q_row, int64_t parts, const int q_rows, const int order)
 {
@@ -140,7 +141,7 @@ INLINE void CAT(pvq_packs_, DTYPE)(const kvb_tile *tile, WEIGHTS *w, quad_run ru
     }
 }
 
-/* Of so many query rows, from `q_row` on. */
+/* Do a tile for `q_rows` query rows from `q_row` on. */
 INLINE void CAT(pvq_some_, DTYPE)(const kvb_tile *tile, const kvb_group *group, const float *p,
                                   WEIGHTS *w, int q_row, const int q_rows, const int order)
 {
@@ -181,7 +182,7 @@ INLINE void CAT(pvq_some_, DTYPE)(const kvb_tile *tile, const kvb_group *group, 
 #endif
 }
 
-/* In passes of at most PV_MOST; only the first one prefetches. */
+/* Do a tile, in passes of at most PV_MOST query rows. Only the first pass prefetches. */
 INLINE void CAT(pvq_dot_tile_, DTYPE)(const kvb_tile *tile, const kvb_group *group, const float *p,
                                       const int q_rows, const int order)
 {

@@ -1,37 +1,37 @@
-/* Weights of packs whose V lies in quads: what a pack's are is said in tier/dot.h. Those of four
- * packs and four tokens lie side by side, as the quads of tokens do that they meet:
+/* Weights of packs whose V is in quads, by the rules of tier/dot.h. Weights of four packs and four
+ * tokens are side by side, like the quads of tokens that they are multiplied by:
  *
  *   bytes   [packs / 4][quads][4 packs][4 tokens]
  *
- * Behind the last pack there is itself. */
+ * After the last pack, the last pack is repeated. */
 
-enum { FOUR_PACKS = 4, WEIGHED_QUAD = 16 /* bytes of a quad of tokens and four packs */ };
-/* Bytes of a query row, so that those of a quad lie in different sets of a cache. */
+enum { FOUR_PACKS = 4, WEIGHED_QUAD = 16 /* bytes for a quad of tokens and four packs */ };
+/* Bytes of a query row. Weights of one quad are then in different cache sets. */
 enum { WEIGHED_ROW = FOUR_PACKS * TILE + LINE };
 
 typedef struct quad_weights {
     int8_t bytes[Q_ROWS][WEIGHED_ROW];
-    /* [packs][q_rows]: what one is worth, and what sums begin with */
+    /* [packs][q_rows]: the value of byte 1, and the start value of sums */
     float step[DIM_MAX / 32][Q_ROWS], first[DIM_MAX / 32][Q_ROWS];
-    int from, end; /* the packs that they are of */
-    int tokens;    /* of the tile, up to a multiple of LANES */
+    int from, end; /* the packs of these weights */
+    int tokens;    /* tokens of the tile, up to a multiple of LANES */
 } quad_weights;
 
-/* The weights of four packs from `pack` on. */
+/* Return the weights for four packs from `pack` on. */
 INLINE int8_t *quad_weights_of(quad_weights *w, int q_row, int pack)
 {
     return w->bytes[q_row] + (pack - w->from) / FOUR_PACKS * w->tokens * FOUR_PACKS;
 }
 
-/* Where a block has the scales of four packs. */
+/* Set the offsets in a block of the scales of four packs. */
 INLINE void quad_scales_at(int pack, int packs, int64_t *at)
 {
     for (int i = 0; i < FOUR_PACKS; i++)
         at[i] = at_most(pack + i, packs - 1) * PACK_SCALES;
 }
 
-/* The scales of the next tile's weights are read before its first run is, and so ahead of all that
- * is touched meanwhile: asked for while this tile's are read. */
+/* Prefetch scales of the next tile while this tile's scales are read: weights of the next tile are
+ * made before its first run is read, and so before its lines are touched. */
 INLINE void quad_scales_fetch(const kvb_tile *tile, int t, const int64_t *at, const int order)
 {
     if (order == ORDER_RUNS && t % LANES == 0)
@@ -39,7 +39,7 @@ INLINE void quad_scales_fetch(const kvb_tile *tile, int t, const int64_t *at, co
             kvb_fetch(tile->v.then + t * tile->v.bytes + at[i], true);
 }
 
-/* The largest of so many query rows, of four packs: to `most`, [4 packs][Q_ROWS]. */
+/* Find the largest weights of `q_rows` query rows for four packs: most[4 packs][Q_ROWS]. */
 INLINE void quad_largest(const kvb_tile *tile, const float *p, const int64_t *at, int tokens,
                          float *most, const int q_rows, const bool signs, const int order)
 {
@@ -66,8 +66,8 @@ INLINE void quad_largest(const kvb_tile *tile, const float *p, const int64_t *at
         most[i % FOUR_PACKS * Q_ROWS + i / FOUR_PACKS] = v_hmax(largest[i]);
 }
 
-/* The weights of all tokens as bytes, times `inverse`, [4 packs][Q_ROWS]; those of the next query
- * row lie WEIGHED_ROW further. */
+/* Write the weights of all tokens, times inverse[4 packs][Q_ROWS], as bytes. Those of the next
+ * query row are WEIGHED_ROW bytes further. */
 INLINE void quad_bytes(const kvb_tile *tile, const float *p, const int64_t *at, int tokens,
                        const float *inverse, int8_t *to, const int q_rows, const int order)
 {
@@ -86,7 +86,7 @@ INLINE void quad_bytes(const kvb_tile *tile, const float *p, const int64_t *at, 
     }
 }
 
-/* Of four packs from `pack` on, and the query rows from `q_row` on. */
+/* Make the weights for four packs from `pack` on, and the query rows from `q_row` on. */
 INLINE void quad_weights_make(quad_weights *w, const kvb_tile *tile, const float *p, int pack,
                               int packs, int q_row, const int q_rows, const bool signs,
                               const int order)
@@ -109,7 +109,7 @@ INLINE void quad_weights_make(quad_weights *w, const kvb_tile *tile, const float
                    quad_weights_of(w, h, pack), some, order);
 }
 
-/* What sums of codes with `bias` begin with, of the tokens from `first` to `end`. */
+/* Compute the start values of sums of codes with `bias`, for the tokens from `first` to `end`. */
 INLINE void quad_firsts(quad_weights *w, int first, int end, int q_row, const int q_rows,
                         const int bias)
 {
@@ -129,16 +129,16 @@ INLINE void quad_firsts(quad_weights *w, int first, int end, int q_row, const in
         }
 }
 
-/* What a slice of V is summed up of: the tokens of a run from `first` to `end`, their weights, and
- * where the sums go. All of it begins at a query row and a pack. */
+/* What a slice of V is summed from: the tokens of a run from `first` to `end`, their weights, and
+ * the accumulators. All pointers begin at a query row and a pack. */
 typedef struct quad_run {
     kvb_side v;
     int first, end;
-    int tokens; /* of the tile, up to a multiple of LANES */
-    int fronts; /* lines of scales of a block */
+    int tokens; /* tokens of the tile, up to a multiple of LANES */
+    int fronts; /* lines of scales in a block */
     const int8_t *weights;
     const float *step, *begin; /* [packs][Q_ROWS], as quad_weights has them */
     const float *rescale;
     float *acc;
-    int64_t v_pad, elements; /* from one query row to the next; and of one */
+    int64_t v_pad, elements; /* floats from one query row to the next; elements of a query row */
 } quad_run;

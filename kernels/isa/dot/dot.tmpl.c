@@ -1,32 +1,32 @@
-/* dot over i8 rows and packed ones: what all ways of multiplying have in common. The rules stand in
- * tier/dot.h. Elements of q behind dim are zero as whole numbers, and those of rows are numbers
- * whatever they hold, so no row is cut to its dim. */
+/* dot over i8 rows and packed rows: what all ways of multiplying have in common. The rules are in
+ * tier/dot.h. Codes of q after dim are zero, and any byte of a row is a number, so rows are not cut
+ * to their dim. */
 
 enum { VB = 4 * VL };                       /* bytes of a vector */
 enum { DOT_PACKS = VB > 32 ? VB / 32 : 1 }; /* packs of 32 codes in a vector */
 enum { DOT_VECS = VB < 32 ? 32 / VB : 1 };  /* vectors of codes in a pack */
 
-/* Steps to one, or 0 where that is not finite: then all of it counts as zero. */
+/* Return levels / most, or 0 if that is not finite: then all elements count as zero. */
 INLINE float dot_steps(float levels, float most)
 {
     float inverse = levels / most;
     return inverse <= 3.0e38f ? inverse : 0.0f;
 }
 
-/* Of pieces of query rows, [slots][pieces]: what a whole number is worth, NaN where an element is
- * not finite; and what elements are multiplied by, 0 where that is not finite. */
+/* For pieces of query rows, [slots][pieces]: the value of code 1 (NaN if an element is not finite),
+ * and the factor of elements (0 if it is not finite). */
 typedef struct dot_pieces {
     float step[Q_ROWS * DIM_MAX / 32];
     float inverse[Q_ROWS * DIM_MAX / 32];
 } dot_pieces;
 
-/* VL elements of a query row from d on; zero behind those that there are. */
+/* Load VL elements of a query row from d on; zeros after its end. */
 INLINE vf dot_floats(const kvb_group *group, int q_row, int64_t d)
 {
     return d < group->k_pad ? v_load(group->q + q_row * group->k_pad + d) : v_zero();
 }
 
-/* Pieces of `each` elements; `dim` is a multiple of it. */
+/* Compute the steps of pieces of `each` elements. `dim` is a multiple of `each`. */
 INLINE void dot_query_steps(const kvb_group *group, int64_t dim, int64_t each, dot_pieces *to)
 {
     int count = 0;
@@ -36,7 +36,7 @@ INLINE void dot_query_steps(const kvb_group *group, int64_t dim, int64_t each, d
             for (int64_t d = from; d < from + each; d += VL) {
                 vf x = dot_floats(group, h, d);
                 most = v_max(most, v_abs(x));
-                check = v_fma(x, v_zero(), check); /* NaN where one is not finite */
+                check = v_fma(x, v_zero(), check); /* NaN if an element is not finite */
             }
             to->step[count++] = v_hmax(most) + v_hsum(check);
         }
@@ -51,13 +51,13 @@ INLINE void dot_query_steps(const kvb_group *group, int64_t dim, int64_t each, d
     }
 }
 
-/* VL elements of a query row from d on, as whole numbers. */
+/* Return VL elements of a query row from d on, as whole numbers. */
 INLINE vf dot_query_at(const kvb_group *group, int q_row, int64_t d, float inverse)
 {
     return v_round(v_number(v_mul(dot_floats(group, q_row, d), v_set1(inverse))));
 }
 
-/* Four bytes, in all lanes. */
+/* Load four bytes into all lanes. */
 INLINE vi dot_four(const void *p)
 {
     int32_t four;
@@ -65,7 +65,7 @@ INLINE vi dot_four(const void *p)
     return v_set_int(four);
 }
 
-/* A sum out of the `chains` that it was made in, `stride` vectors from each other. */
+/* Add up the `chains` of a sum, which are `stride` vectors apart. */
 INLINE vi dot_chained(const vi *sums, const int chains, const int stride)
 {
     vi sum = sums[0];
@@ -74,8 +74,8 @@ INLINE vi dot_chained(const vi *sums, const int chains, const int stride)
     return sum;
 }
 
-/* Lane i is `first` and the sum of a[i], rounded once where a tier adds up whole numbers. On others
- * `first` is 0. */
+/* Lane i of the result is `first` plus the sum of a[i], rounded once if a tier adds whole numbers.
+ * On other tiers `first` is 0. */
 INLINE vf dot_sums(const vi *a, int32_t first)
 {
 #ifdef V_INT_SUMS
@@ -89,7 +89,7 @@ INLINE vf dot_sums(const vi *a, int32_t first)
 #endif
 }
 
-/* The steps of all query rows for as many tokens of each, as their sums lie. */
+/* Repeat the steps of query rows for `tokens` tokens each, in the order of the sums. */
 INLINE void dot_steps_of(const float *step, float *each, const int q_rows, const int tokens)
 {
     for (int h = 0; h < q_rows; h++)
@@ -97,7 +97,7 @@ INLINE void dot_steps_of(const float *step, float *each, const int q_rows, const
             each[h * tokens + t] = step[h];
 }
 
-/* Sums of `q_rows` query rows and QK_ACC / q_rows tokens, VL to a vector, as scores. */
+/* Write the sums of `q_rows` query rows and QK_ACC / q_rows tokens, VL in a vector, as scores. */
 INLINE void dot_scores(const vf *sums, const float *each, float *scores, const int q_rows,
                        const int tokens)
 {
@@ -109,26 +109,27 @@ INLINE void dot_scores(const vf *sums, const float *each, float *scores, const i
         memcpy(scores + h * QUERY_SCORES, all + h * tokens, (size_t)tokens * sizeof *all);
 }
 
-/* A tile's weights of each query row as bytes; of packs those that one vector of codes meets, each
- * with weights of its own. */
+/* A tile's weights of each query row as bytes. For packed rows: those of the packs in one vector of
+ * codes; each pack has its own weights. */
 typedef struct dot_weights {
     int8_t bytes[DOT_PACKS][Q_ROWS][TILE];
-    /* what one is worth; what their sums begin with */
+    /* the value of byte 1; the start value of sums */
     float step[DOT_PACKS][Q_ROWS], first[DOT_PACKS][Q_ROWS];
 } dot_weights;
 
-enum { SLICE_SUMS = PV_ACC / 4 }; /* most query rows of a slice of VB elements */
+enum { SLICE_SUMS = PV_ACC / 4 }; /* most query rows in a slice of VB elements */
 
-/* Of blocks of LANES tokens: what one has of a pack's scales; 16 code bytes, four lines. */
+/* In blocks of LANES tokens: bytes of a pack's scales; a square is 16 code bytes of each, four
+ * lines. */
 enum { PACK_SCALES = LANES * 2, SIDE = 16, SQUARE = SIDE * LANES };
-/* Sums of cells of packs, of which each is a vector of whole numbers beside one of floats; the
- * query rows of a block that have so many; and vectors of a cell at most. */
+/* Most sums over cells of packs, each a vector of whole numbers and one of floats; the query rows
+ * of a block with so many sums; most vectors of a cell. */
 enum {
     PACK_SUMS = QK_ACC / 2,
     PACK_ROWS = PACK_SUMS / (LANES / VL),
     PACK_VECTORS = 4 * LANES / VL
 };
-/* Query rows whose weights of four packs are made at a time. */
+/* Query rows whose weights for four packs are made at a time. */
 enum { WEIGHED_ROWS = PV_ACC / 4 };
 
 #include "isa/blocks/quad_weights.tmpl.c"

@@ -1,9 +1,9 @@
-/* dot of packed rows where a vector holds four packs of a row, each in a lane of 128 bits
- * (V_FOUR_PACKS). Four rows are turned in registers, so that a lane of a sum is of one pack: lanes
- * are added once for all packs of a row, and the scales of four packs and four rows are one vector.
+/* dot of packed rows if a vector holds four packs of a row, each in a 128-bit lane (V_FOUR_PACKS).
+ * Four rows are transposed in registers, so that a lane of a sum is of one pack. Lanes are added
+ * once for all packs of a row, and the scales of four packs and four rows are one vector.
  *
  *   K, x[j]        | pack 0: row t's cell j | row t + 1's | t + 2 | t + 3 | pack 1: ... | 2 | 3 |
- *   q[h], cell j   | the four bytes that it meets, four times              |             |   |   |
+ *   q[h], cell j   | the four bytes of q for cell j, four times            |             |   |   |
  *
  *   V, x[j]        | pack 0: element 4 j of rows t to t + 3 | 4 j + 1 | .. | pack 1: ... | 2 | 3 |
  *   weights        | those of the four rows in pack 0, four times          |             |   |   |
@@ -12,11 +12,12 @@
     {kvb_row_at(rows, t), kvb_row_at(rows, (t) + 1), kvb_row_at(rows, (t) + 2), \
      kvb_row_at(rows, (t) + 3)}
 
-/* Whether rows of so many elements are taken so: at most one pack of four is missing, else vectors
- * of two packs are faster. */
+/* Whether rows of `dim` elements are read in this way: if at most one of four packs is missing.
+ * Else vectors of two packs are faster. */
 INLINE bool fours_take(int64_t dim) { return dot_packs_count(dim) - (dim + 31) / 32 < 2; }
 
-/* So much of q of a query row as meets four packs: of cell j those of all four, each four times. */
+/* The part of a query row's q for four packs: for cell j, the bytes of all four packs, each four
+ * times. */
 enum { FOURS_CELLS = 8 };
 typedef struct fours_part {
     float step[VL];
@@ -44,22 +45,22 @@ INLINE void fours_parts_make(fours_part *parts, const dot_pack *packs, int64_t c
     }
 }
 
-/* Asks for `lines` of each of four rows. Four packs, or three, are as much as two lines. */
+/* Prefetch `lines` lines of each of four rows. Four packs, or three, count as two lines. */
 INLINE void fours_prefetch(prefetch *cursor, const int lines, const int order)
 {
     UNROLL_FOR (int i = 0; i < 4 * lines; i++)
         prefetch_line(cursor, order);
 }
 
-/* Four packs' weights of a tile, bytes [tokens / 4][4 packs][4 tokens]; and in a pack's lane what
- * one is worth, and what sums begin with. */
+/* A tile's weights for four packs, bytes [tokens / 4][4 packs][4 tokens]. In the lane of each pack:
+ * the value of byte 1, and the start value of sums. */
 typedef struct fours_weights {
     int8_t bytes[Q_ROWS][4 * TILE];
     float step[Q_ROWS][VL];
     int32_t first[Q_ROWS][VL];
 } fours_weights;
 
-/* Out of scales [quads][4 packs][4 tokens] and the largest of each lane. */
+/* Make the weights from scales [quads][4 packs][4 tokens] and the largest weight of each lane. */
 INLINE void fours_bytes(fours_weights *w, const uint16_t *scales, const vf *most, const float *p,
                         int end, const int q_rows, const int bias)
 {
@@ -90,7 +91,7 @@ INLINE void fours_bytes(fours_weights *w, const uint16_t *scales, const vf *most
         v_store_ints(w->first[h], v_int_sub(v_none(), v_lanes_sum(total[h])));
 }
 
-/* <stage>_packs<q_rows>_<DTYPE>: as rows of so many elements are taken. */
+/* <stage>_packs<q_rows>_<DTYPE>: reads four packs or two at a time, by fours_take(). */
 #define FOURS_OR_TWO(stage, dim, q_rows, floats)                                                   \
     static void CAT(stage##_packs##q_rows##_, DTYPE)(const kvb_tile *tile, const kvb_group *group, \
                                                      floats *scores)                               \

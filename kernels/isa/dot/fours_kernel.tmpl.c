@@ -1,10 +1,10 @@
-/* QK and PV of fours.tmpl.c for DTYPE, as packs_kernel.tmpl.c says it. */
+/* QK and PV of fours.tmpl.c for DTYPE, with the macros of packs_kernel.tmpl.c. */
 #define SCALES CAT(v_scales_, DTYPE)
 #define CELLS CAT(v_cells_, DTYPE)
 #define QUADS CAT(v_quads_, DTYPE)
 #define QUAD_AT CAT(V_QUAD_, DTYPE)
 
-/* Four packs of `quads` times four rows; acc[q_rows][quads]. */
+/* Do four packs of `quads` times four rows; acc[q_rows][quads]. */
 INLINE void CAT(qk_four_rows_, DTYPE)(vf *acc, kvb_places k, const vpacks *there, prefetch *cursor,
                                       const fours_part *q, const int q_rows, const int quads,
                                       const int order)
@@ -12,7 +12,7 @@ INLINE void CAT(qk_four_rows_, DTYPE)(vf *acc, kvb_places k, const vpacks *there
     UNROLL_FOR (int i = 0; i < quads; i++) {
         fours_prefetch(cursor, 2, order);
         if (q_rows > (order == ORDER_PLAIN ? 2 : 1))
-            HIDE(q); /* loaded anew: registers have no room for all of it */
+            HIDE(q); /* load q again: registers have no room for all of it */
         const uint8_t *const rows[] = FOUR_ROWS(k, 4 * i);
         vi x[FOURS_CELLS];
         CELLS(rows, there, x);
@@ -55,7 +55,7 @@ INLINE void CAT(qk_fours_tile_, DTYPE)(const kvb_tile *tile, const kvb_group *gr
     }
 }
 
-/* Four packs' weights of the rows up to `end`, which is a multiple of LANES. */
+/* Make the weights for four packs of the rows up to `end`, which is a multiple of LANES. */
 INLINE void CAT(fours_weights_, DTYPE)(fours_weights *w, kvb_places v, const vpacks *there,
                                        const float *p, int end, const int q_rows)
 {
@@ -74,7 +74,8 @@ INLINE void CAT(fours_weights_, DTYPE)(fours_weights *w, kvb_places v, const vpa
     fours_bytes(w, scales, most, p, end, q_rows, BIAS);
 }
 
-/* Sums of part `part` of four packs, or of two parts: found[q_rows][2 parts][4]. */
+/* Compute the sums of one part of four packs, or of two, from `part` on: found[q_rows][2 parts][4].
+ */
 INLINE void CAT(pv_four_rows_, DTYPE)(vi *found, const fours_weights *w, int q_row, kvb_places v,
                                       int end, const vpacks *there, prefetch *cursor, bool asks,
                                       const int part, const int parts, const int q_rows,
@@ -107,7 +108,8 @@ INLINE void CAT(pv_four_rows_, DTYPE)(vi *found, const fours_weights *w, int q_r
         found[i / each * 8 + part * 4 + i % each] = sum[i];
 }
 
-/* What was found of a query row, to its accumulators from element `at` on: those that there are. */
+/* Add the sums of a query row to its accumulators from element `at` on, up to the end of the row.
+ */
 INLINE void CAT(fours_add_, DTYPE)(const vi *found, const fours_weights *w, const kvb_group *group,
                                    int q_row, int at)
 {
@@ -127,8 +129,8 @@ INLINE void CAT(fours_add_, DTYPE)(const vi *found, const fours_weights *w, cons
     }
 }
 
-/* Sums of a slice stay in registers: four query rows' of one part, or two parts of fewer. The
- * first query rows ask for what comes next: a line for each part of a row. */
+/* Do a tile. Sums of a slice stay in registers: one part for four query rows, or two parts for
+ * fewer. The first query rows prefetch: a line for each part of a row. */
 INLINE void CAT(pv_fours_tile_, DTYPE)(const kvb_tile *tile, const kvb_group *group, const float *p,
                                        const int q_rows, const int order)
 {

@@ -1,30 +1,31 @@
-/* QK of dot over packed rows, q8_0 and q4_0, of any tier. A pack's codes meet as many bytes of
- * q, four neighbours to a lane; what they add up to is whole, and becomes floats once for each
- * pack and query row:
+/* QK of dot over packed rows, q8_0 and q4_0, for any tier. A pack's codes are multiplied by as many
+ * bytes of q, four neighbours in a lane. Sums are whole numbers, which are converted to floats once
+ * for each pack and query row:
  *
- *   q[h]      | b0 b1 b2 b3 | b4 ...   and for each lane a step, and what its sum begins with
+ *   q[h]      | b0 b1 b2 b3 | b4 ...   and for each lane a step, and the start value of its sum
  *   row t     | c0 c1 c2 c3 | c4 ...   acc[h][t] += float(b0 c0 + b1 c1 + b2 c2 + b3 c3) * factor
  *
  *   with factor = scale of the pack * step
  *
- * Codes have `bias` added to what they mean: sums begin that much lower. */
+ * Codes have `bias` added to their values, so sums begin lower. */
 
-/* What cells of a pack meet, where 16 tokens lie together: whole numbers, what one is worth, and
- * what a sum over the pack begins with. */
+/* q for the cells of a pack, in blocks of 16 tokens: codes, the value of code 1, and the start
+ * value of a sum over the pack. */
 typedef struct dot_pack {
     int8_t codes[32];
     float step;
     int32_t begin;
 } dot_pack;
 
-/* So much of q of a query row as meets DOT_PACKS packs. */
+/* The part of a query row's q for DOT_PACKS packs. */
 typedef struct dot_part {
     float step[VL];
     int32_t first[VL];
     int8_t codes[DOT_VECS * VB];
 } dot_part;
 
-/* [packs][slots], and parts behind them. Packs behind dim, up to four, are zero. */
+/* q is [packs][slots], with the parts after it. Packs after dim, up to a multiple of four, are
+ * zero. / */
 enum { PACKS_TOGETHER = 4 };
 INLINE int64_t dot_packs_count(int64_t dim) { return round_up((dim + 31) / 32, PACKS_TOGETHER); }
 INLINE dot_pack *dot_packs_of(const kvb_group *group)
@@ -37,7 +38,8 @@ INLINE void *dot_parts_of(const kvb_group *group)
     return group->prepared->codes + round_up(packs * (int64_t)sizeof(dot_pack), LINE);
 }
 
-/* What sums of codes with `bias` begin with: a lane's is that of the four bytes it meets. */
+/* Return the start values of sums of codes with `bias`: each lane's, for the four bytes of q in it.
+ */
 INLINE vi dot_begun(const int8_t *codes, const int bias)
 {
     vi sum = v_none();
@@ -47,8 +49,8 @@ INLINE vi dot_begun(const int8_t *codes, const int bias)
     return v_int_sub(v_none(), sum);
 }
 
-/* A query row's parts out of its packs. Beginnings are made when codes of all parts are written: a
- * load would wait for the stores that it is made of. */
+/* Make a query row's parts from its packs. Start values are made after the codes of all parts are
+ * stored: a load would wait for the recent stores of its bytes. */
 INLINE void dot_parts_make(dot_part *parts, const dot_pack *packs, int64_t count, int64_t slots,
                            const int bias)
 {

@@ -1,7 +1,7 @@
-/* QK of packs.tmpl.c for DTYPE, whose packs have ELEMENT bytes, and whose codes PACKED_CODES loads,
- * with BIAS added; and its PV. */
+/* QK of packs.tmpl.c, and PV, for DTYPE. Its packs have ELEMENT bytes; PACKED_CODES loads its
+ * codes, with BIAS added. */
 #define PACK 32
-/* one without a sign wherever a tier multiplies such ones alone */
+/* codes are unsigned if the tier multiplies only unsigned ones */
 #define QK_BIAS (BIAS ? BIAS : DOT_BIAS)
 
 static void CAT(prepare_query_dot_, DTYPE)(const kvb_group *group)
@@ -9,8 +9,8 @@ static void CAT(prepare_query_dot_, DTYPE)(const kvb_group *group)
     prepare_packs(group, QK_BIAS);
 }
 
-/* The pack at k.from of each row, and where a vector holds two the one `next` bytes behind it; 0
- * behind the last. */
+/* Do the pack at k.from of each row. If a vector holds two packs, also the pack `next` bytes after
+ * it; 0 after the last pack. */
 INLINE void CAT(qk_packs_, DTYPE)(vf *acc, kvb_places k, int next, const dot_part *q,
                                   const int q_rows)
 {
@@ -31,7 +31,7 @@ INLINE void CAT(qk_packs_, DTYPE)(vf *acc, kvb_places k, int next, const dot_par
     }
 }
 
-/* QK_ACC / q_rows tokens from k[0] on; a prefetch goes with every SPAN of every row. */
+/* Do QK_ACC / q_rows tokens from k[0] on. Every SPAN of every row prefetches. */
 INLINE void CAT(qk_dot_tokens_, DTYPE)(kvb_places k, prefetch *cursor, const dot_part *q, int dim,
                                        float *scores, const int q_rows, const int slots,
                                        const int order)
@@ -58,7 +58,7 @@ INLINE void CAT(qk_dot_tokens_, DTYPE)(kvb_places k, prefetch *cursor, const dot
         memcpy(scores + h * QUERY_SCORES, sums + h * tokens, (size_t)tokens * sizeof *sums);
 }
 
-/* In passes of at most QK_MOST; only the first pass prefetches. */
+/* Do a tile, in passes of at most QK_MOST query rows. Only the first pass prefetches. */
 INLINE void CAT(qk_dot_tile_, DTYPE)(const kvb_tile *tile, const kvb_group *group, float *scores,
                                      const int q_rows, const int order)
 {

@@ -1,21 +1,20 @@
-/* PV of dot, for rows of DTYPE: i8 ones, and packed ones. Weights times scales are rounded to
- * bytes first: of i8, whose scales the weights have already, once for a tile; of packs, once for
- * each slice.
+/* PV of dot for rows of DTYPE: i8 and packed. Weights times scales are first rounded to bytes: for
+ * i8 once for a tile (its weights already include the scales), for packs once for each slice.
  *
  *   codes of  | a0 a1 ... |  v_quads   | a0 b0 c0 d0 | a1 b1 c1 d1 | ...   x[0] to x[3]
  *   rows      | b0 b1 ... |    ->
  *   t to t+3  | c0 c1 ... |            | wa wb wc wd | wa wb wc wd | ...   v_weights
  *             | d0 d1 ... |
  *
- * Four tokens of an element are a lane, and x has VB elements. v_weights are the same for all of a
- * pack. sum[h][j] grows by the product of both; v_unquad puts lanes in order. */
+ * A lane has four tokens of one element, and x has VB elements. v_weights are the same for a whole
+ * pack. The product of both is added to sum[h][j]; v_unquad puts lanes in order. */
 
 /* A slice is VB elements of a row, or the pack that they are in. */
 #define SLICE (PACK > VB ? PACK : VB)
-#define NTH_PACKS (PACK == 1 ? 1 : DOT_PACKS) /* that one vector of codes meets */
+#define NTH_PACKS (PACK == 1 ? 1 : DOT_PACKS) /* packs in one vector of codes */
 
-/* Weights of query rows from `q_row` on as bytes; of packs times their scales, of those that a
- * vector has of element `at` of each row and from there on. A NaN counts as nothing. */
+/* Make the weights of query rows from `q_row` on, as bytes. For packed rows: times the scales of
+ * the packs that a vector has from element `at` on. A NaN counts as 0. */
 INLINE void CAT(dot_weights_, DTYPE)(dot_weights *w, const kvb_tile *tile, const float *p, int at,
                                      int dim, int q_row, const int q_rows)
 {
@@ -24,7 +23,7 @@ INLINE void CAT(dot_weights_, DTYPE)(dot_weights *w, const kvb_tile *tile, const
 #if PACK > 1
     uint16_t scales[NTH_PACKS][TILE];
     const uint8_t *from = tile->v.rows.from + OFFSET(at);
-    const int64_t next = at + 32 < dim ? ELEMENT : 0; /* behind the last pack there is itself */
+    const int64_t next = at + 32 < dim ? ELEMENT : 0; /* the last pack is read twice */
     for (int t = 0; t < end; t++)
         UNROLL_FOR (int nth = 0; nth < NTH_PACKS; nth++)
             memcpy(scales[nth] + t, from + tile->v.rows.at[t] + nth * next, sizeof **scales);
@@ -56,8 +55,8 @@ INLINE void CAT(dot_weights_, DTYPE)(dot_weights *w, const kvb_tile *tile, const
     }
 }
 
-/* The codes of one slice of four rows, the four of an element side by side: slice `slice` from
- * element `at` on. */
+/* Load the codes of one slice of four rows, the four codes of an element side by side: slice number
+ * `slice` from element `at` on. */
 INLINE void CAT(dot_quads_, DTYPE)(const uint8_t *const *rows, int at, int dim, const int slice,
                                    vi *x)
 {
@@ -81,8 +80,8 @@ INLINE void CAT(dot_quads_, DTYPE)(const uint8_t *const *rows, int at, int dim, 
 #endif
 }
 
-/* `slices` of the rows from `first` to `end`, four rows at a time: each lane takes those of one
- * element. */
+/* Do `slices` slices of the rows from `first` to `end`, four rows at a time. A lane has one
+ * element. / */
 INLINE void CAT(pv_slice_dot_, DTYPE)(const kvb_tile *tile, int first, int end,
                                       const kvb_group *group, prefetch *cursor,
                                       const dot_weights *weights, const float *rescales, int q_row,
@@ -93,7 +92,7 @@ INLINE void CAT(pv_slice_dot_, DTYPE)(const kvb_tile *tile, int first, int end,
     UNROLL_FOR (int i = 0; i < slices * q_rows * VECS * 4; i++)
         sum[i] = v_none();
     for (int t = first; t < end; t += 4) {
-        if (order != ORDER_ROWS && at % SPAN == 0) /* cursors before there are rows to keep */
+        if (order != ORDER_ROWS && at % SPAN == 0) /* prefetch before rows occupy registers */
             UNROLL_FOR (int i = 0; i < 4; i++)
                 prefetch_line(cursor, order);
         const uint8_t *rows[4];
@@ -138,7 +137,7 @@ INLINE void CAT(pv_slice_dot_, DTYPE)(const kvb_tile *tile, int first, int end,
     }
 }
 
-/* Of so many query rows, from `q_row` on. */
+/* Do a tile for `q_rows` query rows from `q_row` on. */
 INLINE void CAT(pv_some_dot_, DTYPE)(const kvb_tile *tile, const kvb_group *group, const float *p,
                                      dot_weights *weights, int q_row, const int q_rows,
                                      const int order)
@@ -169,7 +168,7 @@ INLINE void CAT(pv_some_dot_, DTYPE)(const kvb_tile *tile, const kvb_group *grou
     }
 }
 
-/* Only the first query rows prefetch. */
+/* Do a tile. Only the first query rows prefetch. */
 INLINE void CAT(pv_dot_tile_, DTYPE)(const kvb_tile *tile, const kvb_group *group, const float *p,
                                      const int q_rows, const int order)
 {

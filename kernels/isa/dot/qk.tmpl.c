@@ -1,5 +1,5 @@
-/* QK by products of bytes, of i8 rows that are not transposed: of one query row where query rows
- * share vectors (V_SHARED). QK_ACC sums: q_rows x tokens.
+/* QK by products of bytes, of i8 rows that are not transposed. With V_SHARED it serves only groups
+ * of one query row: others share vectors (qk_shared.tmpl.c). QK_ACC sums: q_rows x tokens.
  *
  *   q[h]      | b0 b1 b2 b3 | b4 ...      VB bytes
  *   row t     | c0 c1 c2 c3 | c4 ...      acc[h][t] += b0 c0 + b1 c1 + b2 c2 + b3 c3 in a lane */
@@ -17,7 +17,7 @@ INLINE void qk_step_bytes(vi *acc, kvb_places k, int at, const int8_t *q, const 
     }
 }
 
-/* QK_ACC rows for one query row, each whole. */
+/* Do QK_ACC whole rows for one query row. */
 INLINE void qk_rows_bytes(vi *acc, const kvb_tile *tile, int first, prefetch *cursor,
                           const int8_t *q, int dim)
 {
@@ -64,7 +64,7 @@ INLINE void qk_tokens_bytes(const kvb_tile *tile, int first, const kvb_group *gr
     vf sums[QK_ACC / VL];
     UNROLL_FOR (int i = 0; i < QK_ACC; i += VL)
         sums[i / VL] =
-            dot_sums(acc + i, group->prepared->first[q_row]); /* of one query row, or 0 */
+            dot_sums(acc + i, group->prepared->first[q_row]); /* one query row; else firsts are 0 */
     dot_scores(sums, each, scores, q_rows, tokens);
 }
 

@@ -1,16 +1,16 @@
-/* QK by products of bytes for groups of 2, 4 and 8 query rows where a tier has V_SHARED (AVX-512),
- * of i8 rows that are not transposed. All query rows share each vector of q: a part of it is a
- * query row's, and as many codes of a row are repeated once for each. Of two:
+/* QK by products of bytes for groups of 2, 4 and 8 query rows if a tier has V_SHARED (AVX-512), of
+ * i8 rows that are not transposed. All query rows share each vector of q: each has a part of it,
+ * and the codes of a row are repeated for each part. For two query rows:
  *
- *   q         | h0: b0 ... b31 | h1: b0 ... b31 |    acc[t] grows by their products,
- *   row t     |     c0 ... c31 |     c0 ... c31 |    four of them to a lane
+ *   q         | h0: b0 ... b31 | h1: b0 ... b31 |    acc[t] += their products,
+ *   row t     |     c0 ... c31 |     c0 ... c31 |    four in a lane
  *
- * So a row's sums for all query rows end in one vector, and little is left to add across lanes; it
- * is that, and not the products, which takes the time where a vector is of one query row. */
+ * So the sums of a row for all query rows are in one vector, and little is left to add across
+ * lanes. With one query row in a vector, adding across lanes takes more time than the products. */
 
-enum { PIECE = 4 }; /* tokens whose scores lie side by side */
+enum { PIECE = 4 }; /* tokens whose scores are side by side */
 
-/* The query row whose scores are those from `lane` on in vector `i` of v_shared_sums(). */
+/* Return the query row of the scores from `lane` on in vector `i` of v_shared_sums(). */
 INLINE int shared_q_row(int i, int lane, const int q_rows)
 {
     const int part = lane / PIECE;
@@ -19,7 +19,7 @@ INLINE int shared_q_row(int i, int lane, const int q_rows)
     return q_rows == 4 ? part : part / 2;
 }
 
-/* LANES rows, a line of each at a time: biased once for all query rows, in L1. */
+/* Do LANES rows, a line of each at a time. The bias is added once for all query rows, in L1. */
 INLINE void qk_shared_lines(vi *acc, kvb_places k, const int8_t *q, int dim, prefetch *cursor,
                             const int q_rows, const int order)
 {
@@ -40,7 +40,7 @@ INLINE void qk_shared_lines(vi *acc, kvb_places k, const int8_t *q, int dim, pre
     }
 }
 
-/* LANES rows, each whole: q of two query rows stays in registers where dim is the usual one. */
+/* Do LANES whole rows. q of two query rows stays in registers if dim is the usual one. */
 INLINE void qk_shared_rows(vi *acc, const kvb_tile *tile, int first, const int8_t *q, const int dim,
                            prefetch *cursor, const int q_rows)
 {

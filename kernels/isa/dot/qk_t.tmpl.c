@@ -1,14 +1,15 @@
-/* QK by products of bytes, of i8 rows whose K is transposed. Four codes of a token are a lane:
+/* QK by products of bytes, of i8 rows whose K is transposed. A lane has four codes of a token:
  *
  *   cells of a block   | t0: c0 c1 c2 c3 | t1: c0 c1 c2 c3 | ...     16 tokens, a line
  *   q[h]               |     q0 q1 q2 q3 |     q0 q1 q2 q3 | ...     the same in all lanes
  *
- * acc[h] grows by the product of both; then the next cells: nothing is summed across lanes. */
+ * The product of both is added to acc[h], then that of the next cells: nothing is added across
+ * lanes. */
 
-enum { BLOCK_SUMS = QK_ACC / (LANES / VL) }; /* most query rows of a block's scores */
+enum { BLOCK_SUMS = QK_ACC / (LANES / VL) }; /* most query rows for the scores of a block */
 
-/* One cell of all tokens of one block or of two: four codes of each, which four of q meet that go
- * to all of a vector's lanes. Those of the next query row lie `width` further. */
+/* Do one cell of all tokens of one block or two: four codes of each token, times four codes of q in
+ * all lanes. q of the next query row is `width` bytes further. */
 INLINE void qkt_cell_bytes(vi *acc, const uint8_t *const *k, int64_t at, const int8_t *q,
                            const int q_rows, const int width, const int blocks)
 {
@@ -24,8 +25,8 @@ INLINE void qkt_cell_bytes(vi *acc, const uint8_t *const *k, int64_t at, const i
     }
 }
 
-/* The LANES tokens of one block or of two: nothing is summed across lanes. Few query rows have
- * several sums to a score, which hide the latency of one. A cell of a block is a line. */
+/* Do the LANES tokens of one block or two. With few query rows, a score has several sums, which
+ * hide the latency of an addition. A cell of all tokens is a line. */
 INLINE void qkt_blocks_bytes(const kvb_group *group, const uint8_t *const *k, prefetch *cursor,
                              int q_row, float *scores, const int q_rows, const int slots,
                              const int blocks, const int order)

@@ -1,7 +1,8 @@
-/* Scores of a tile whose K is transposed: QKT_TILE, by QKT_BLOCKS, which takes one block or two. In
- * passes of at most QKT_SUMS query rows; only the first prefetches, with QKT_CURSOR. */
+/* Scores of a tile whose K is transposed: defines QKT_TILE, which calls QKT_BLOCKS for one block or
+ * two. It takes passes of at most QKT_SUMS query rows. Only the first pass prefetches, with
+ * QKT_CURSOR. */
 
-/* The next one or two blocks. */
+/* Do the next one or two blocks. */
 INLINE void CAT(next_of_, QKT_BLOCKS)(const kvb_group *group, const uint8_t *const *k,
                                       prefetch *cursor, int q_row, float *scores, const int q_rows,
                                       const int slots, bool two, const int order)

@@ -1,11 +1,11 @@
-/* dot of i8 rows: four neighbours to a lane. Where DOT_BIAS is 128 one factor has no sign: codes of
- * K are then taken with 128 added, and the sums begin that much lower. */
+/* dot of i8 rows: four neighbours in a lane. If DOT_BIAS is 128, one factor is unsigned: 128 is
+ * added to the codes of K, and the sums begin lower. */
 
-/* A vector of q: VB codes of a query row; or where V_SHARED, of all query rows as many of each. A
- * query row's lie side by side. */
+/* A vector of q has VB codes of one query row, or with V_SHARED equal parts of all query rows.
+ * Codes of a query row are side by side. */
 #ifdef V_SHARED
 #define WIDTH_OF(slots) (VB / (slots))
-#define FEW_DOTS (2 * (VB / LINE)) /* most query rows that read rows one after another */
+#define FEW_DOTS (2 * (VB / LINE)) /* most query rows for which rows are read whole */
 #else
 #define WIDTH_OF(slots) VB
 #define FEW_DOTS (VB / LINE)
@@ -16,10 +16,10 @@ INLINE int64_t dot_code(int slots, int q_row, int64_t d)
     return (d / width * slots + q_row) * width + d % width;
 }
 
-/* Whole numbers as signed bytes, and what a sum begins with. codes: [dim / width][slots][width] */
+/* Make q as signed bytes, with the start values of sums. codes: [dim / width][slots][width]. */
 static void prepare_query_dot_i8(const kvb_group *group)
 {
-    enum { LEAST = WIDTH_OF(Q_ROWS) }; /* of any group */
+    enum { LEAST = WIDTH_OF(Q_ROWS) }; /* the least width of any group */
     kvb_prepared *prepared = group->prepared;
     const int64_t dim = round_up(group->k_dim, VB), width = WIDTH_OF(group->slots);
     dot_pieces pieces;
@@ -53,8 +53,7 @@ static void prepare_query_dot_i8(const kvb_group *group)
 #include "isa/dot/pv.tmpl.c"
 #include "isa/blocks/pv_quads.tmpl.c"
 
-/* Rows one after another: where registers hold the sums of all of D, and a row is more than a line.
- */
+/* Read rows whole if registers hold the sums of all of D, and a row is longer than a line. */
 static bool whole_dot_i8(int64_t q_rows, int64_t dim)
 {
     return q_rows <= FEW_DOTS && dim > LINE && q_rows * dim <= 4 * VB;

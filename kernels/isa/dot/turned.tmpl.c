@@ -1,29 +1,29 @@
-/* Rows turned for more query rows than a call folds: once for all of them, a few at a time, into
- * scratch that stays in L1. No sum is across lanes then, and each load of the scratch meets eight
- * query rows.
+/* Rows turned (transposed) for more query rows than a call takes: once for all of them, a few rows
+ * at a time, into scratch that stays in L1. Then nothing is added across lanes, and each load of
+ * the scratch serves eight query rows.
  *
  *   K, cell j       | t0: 4 bytes | t1: 4 bytes | ...     TURNED tokens: 4 codes of i8 each, or
  *   q[h], cell j    | 4 bytes     | the same    | ...     two words
  *
- *   V, a slice      | e0: 4 codes | e1: 4 codes | ...     of i8: an element of four tokens
+ *   V, a slice      | e0: 4 codes | e1: 4 codes | ...     i8: an element of four tokens
  *   weights[h]      | 4 bytes     | the same    | ...
  *
- * A slice is SLICE_TURNED elements, as two vectors that v_unzip() puts in order. Weights take the
- * place of the scores that they are made of, with what one is worth behind them. */
+ * A slice is SLICE_TURNED elements, in two vectors that v_unzip() puts in order. Weights as bytes
+ * overwrite the scores that they are made of; the value of byte 1 is stored after them. */
 
 enum { SLICE_TURNED = 2 * VL, CELL_BYTES = 4 * TURNED };
 
 /* Vectors of a cell that are multiplied at a time. */
 #define TURNED_AT_ONCE(q_rows) ((q_rows) == Q_ROWS ? 2 : 4)
 
-/* LANES rows from byte `at` on, turned, to the cells from to[0] on. */
+/* Store LANES rows, turned, from to[0] on. */
 INLINE void turned_store(const vi *cells, uint8_t *to)
 {
     UNROLL_FOR (int j = 0; j < LANES; j++)
         v_store_bytes(to + j * CELL_BYTES, cells[j]);
 }
 
-/* Asks for a line: in each step. */
+/* Prefetch a line; called once in each step. */
 INLINE void turned_ask(kvb_lines *asked)
 {
     kvb_fetch(*asked->next, true);
@@ -37,7 +37,7 @@ static void turn_k_i8(const kvb_tile *tile, kvb_turned piece, int64_t dim, uint8
         for (int64_t at = 0; at < dim; at += VB) {
             const int64_t *places = rows.at;
             vi x[LANES];
-            HIDE(places); /* else all are kept, where there is no room */
+            HIDE(places); /* else all addresses are kept, and spill */
             UNROLL_FOR (int i = 0; i < LANES; i++)
                 x[i] = v_codes(rows.from + places[i] + at);
             v_turn_square(x);
@@ -46,12 +46,12 @@ static void turn_k_i8(const kvb_tile *tile, kvb_turned piece, int64_t dim, uint8
     }
 }
 
-/* Scores of a piece, times K's scales. */
+/* Compute the scores of a piece, times K's scales. */
 INLINE void qk_turned_tile_i8(const kvb_tile *tile, const kvb_group *group, kvb_turned piece,
                               const uint8_t *cells, kvb_lines *asked, float *scores,
                               const int q_rows)
 {
-    enum { CODES = 8 }; /* of a query row side by side, at least */
+    enum { CODES = 8 }; /* least codes of a query row side by side */
     const int vectors = TURNED_AT_ONCE(q_rows), dim = group->k_dim;
     for (int t = piece.first; t < piece.end; t += vectors * VL) {
         const uint8_t *from = cells + 4 * (t - piece.first);
@@ -85,7 +85,7 @@ INLINE void qk_turned_tile_i8(const kvb_tile *tile, const kvb_group *group, kvb_
     }
 }
 
-/* Four rows at a time: both slices of a line, each of which has all tokens. */
+/* Turn a piece of V, four rows at a time: both slices of a line, each with all tokens. */
 static void turn_v_i8(const kvb_tile *tile, kvb_turned piece, uint8_t *to)
 {
     uint8_t *then = to + kvb_turned_slice(&piece);
@@ -102,7 +102,8 @@ static void turn_v_i8(const kvb_tile *tile, kvb_turned piece, uint8_t *to)
     }
 }
 
-/* As dot_weights_i8 makes them, four vectors at a time: what follows the last one is not read. */
+/* Make the weights as dot_weights_i8 does, four vectors at a time. Weights after the last vector
+ * are not read. */
 static void weigh_i8(const kvb_tile *tile, const kvb_group *group, float *p)
 {
     const int end = (int)round_up(tile->count, LANES);
@@ -125,7 +126,7 @@ static void weigh_i8(const kvb_tile *tile, const kvb_group *group, float *p)
     }
 }
 
-/* Slices that are multiplied at a time: both of a line, where registers hold the sums. */
+/* Multiply slices of a piece: both of a line at a time, if registers hold the sums. */
 INLINE void pv_turned_slices(const kvb_group *group, kvb_turned piece, const uint8_t *from,
                              kvb_lines *asked, int64_t at, const float *p, const int q_rows,
                              const int slices)
@@ -141,7 +142,7 @@ INLINE void pv_turned_slices(const kvb_group *group, kvb_turned piece, const uin
         turned_ask(asked);
         UNROLL_FOR (int i = 0; i < all; i++) {
             x[i] = v_load_bytes((const int8_t *)from + i / 2 * slice + i % 2 * VB);
-            v_hide(&x[i]); /* or some query rows load it again */
+            v_hide(&x[i]); /* else some query rows load it again */
         }
         UNROLL_FOR (int h = 0; h < q_rows; h++) {
             const vi w = dot_four((const uint8_t *)(const void *)(p + h * QUERY_SCORES) + t);
@@ -172,7 +173,7 @@ INLINE void pv_turned_tile_i8(const kvb_group *group, kvb_turned piece, const ui
                              piece.at + s * SLICE_TURNED, p, q_rows, slices);
 }
 
-/* What is asked for is known in registers, not through a pointer. */
+/* The lines to prefetch are kept in registers, not behind a pointer. */
 #define TURNED_QK_OF(way, q_rows)                                                                 \
     static NOINLINE void CAT(qk_turned##q_rows##_,                                                \
                              way)(const kvb_tile *tile, const kvb_group *group, kvb_turned piece, \
@@ -204,7 +205,7 @@ INLINE void pv_turned_tile_i8(const kvb_group *group, kvb_turned piece, const ui
 TURNED_QK(i8)
 TURNED_PV(i8)
 
-/* Of 8-bit floats. */
+/* The functions of 8-bit floats. */
 #define QK_TURNED(word, name)                 \
     .qk[WAY_DOT_##name].turn = turn_k_##word, \
     .qk[WAY_DOT_##name].turned = BY_CLASS(qk_turned, word),

@@ -1,23 +1,23 @@
-/* dot over bf16 and 8-bit floats, on tiers that multiply bf16: what all ways of multiplying them
- * have in common. The rules stand in tier/dot.h. A code of 8 bits is a bf16, which a table has; its
- * two bytes are looked up by themselves.
+/* dot over bf16 and 8-bit floats, on tiers that multiply bf16: what all ways of multiplying have in
+ * common. The rules are in tier/dot.h. An 8-bit code is converted to bf16 with a table; the two
+ * bytes are looked up one by one.
  *
  *   codes        | c0 c1 c2 c3 ...  |    VB of a row, or of two rows in turn
  *   lower bytes  | l0 l1 l2 l3 ...  |
  *   upper bytes  | u0 u1 u2 u3 ...  |    with the signs of the codes
  *   zipped       | l0 u0 | l1 u1 | ...   a word is a bf16: two vectors
  *
- * Elements behind a row's dim may be anything, and NaN times zero is none: K is cut to its dim. */
+ * Elements after a row's dim may be NaN, and NaN times zero is NaN: so K is cut to its dim. */
 
 enum { PW = VB / 2 };  /* words of a vector */
-#define FLOATS_WHOLE 2 /* most query rows that take rows whole */
+#define FLOATS_WHOLE 2 /* most query rows for which rows are read whole */
 
-/* Elements of a row that a load takes, and the vectors of words that they are. */
+/* Elements of a row in one load, and how many vectors of words they make. */
 #define PIECE (VB / ELEMENT)
 #define WORDS (2 / ELEMENT)
 
-/* Words of a query row that lie side by side in q: a vector, or of eight, where four share a
- * vector, a fourth of it. */
+/* Words of one query row stored side by side in q if four query rows share a vector (groups of
+ * eight). Else it is a whole vector. */
 enum { FOUR_WORDS = 8 };
 #ifdef V_FOURS
 #define PART_WORDS(slots) ((slots) == Q_ROWS ? FOUR_WORDS : PW)
@@ -30,7 +30,7 @@ INLINE int64_t floats_word(int64_t d, int64_t q_row, int slots)
     return (d / part * slots + q_row) * part + d % part;
 }
 
-/* The words of a query row, in parts of a length that is a constant. */
+/* Store the words of a query row in parts of a constant length. */
 INLINE void floats_parts(uint16_t *to, const uint16_t *own, int64_t end, int q_row, int slots,
                          const int part)
 {
@@ -38,15 +38,15 @@ INLINE void floats_parts(uint16_t *to, const uint16_t *own, int64_t end, int q_r
         memcpy(to + d * slots + q_row * part, own + d, (size_t)part * sizeof *own);
 }
 
-/* q as words, each piece in the order in which codes are zipped: [dim / part][slots][part], zero
- * behind dim */
+/* Make q as words: [dim / part][slots][part], zero after dim. Each piece is in the order in which
+ * codes are zipped. */
 INLINE void floats_query(const kvb_group *group, const int words)
 {
     _Alignas(LINE) uint16_t own[DIM_MAX];
     uint16_t *to = (uint16_t *)(void *)group->prepared->codes;
     const int64_t piece = words * PW, end = round_up(group->k_dim, piece);
     for (int h = 0; h < group->slots; h++) {
-        memset(own, 0, (size_t)round_up(end, LINE) * sizeof *own); /* of a row before, too */
+        memset(own, 0, (size_t)round_up(end, LINE) * sizeof *own); /* clears the row before, too */
         for (int64_t d = 0; d < group->k_pad; d += VL)
             v_store_rounded(own + d, dot_floats(group, h, d));
         KEEP_IN_MEMORY(own);
@@ -64,8 +64,8 @@ INLINE void floats_query(const kvb_group *group, const int words)
     }
 }
 
-/* Where words of q are that codes of 8 bits meet: those of a square, 16 elements from `at` on; and
- * from there those of a cell of four, `in` elements further. */
+/* Return the words of q for 8-bit codes of a square, 16 elements from `at` on; and from there those
+ * for a cell of four, `in` elements further. */
 INLINE const uint16_t *floats_square(const kvb_group *group, int q_row, int slots, int at)
 {
     return (const uint16_t *)(const void *)group->prepared->codes +
@@ -77,11 +77,11 @@ INLINE int floats_cell(const int slots, const int in)
     return in / 8 * next + in % 8;
 }
 
-/* The weights of a query row as bf16: from one row to the next, so that those of a token lie in
- * different sets of a cache. */
+/* Words from the bf16 weights of one query row to the next. Weights of one token are then in
+ * different cache sets. */
 enum { FLOATS_WEIGHTS = TILE + 2 * LANES };
 
-/* Of all query rows, up to a multiple of LANES tokens. */
+/* Make the weights of all query rows, up to a multiple of LANES tokens. */
 INLINE void floats_weights(const kvb_tile *tile, const float *p, const int q_rows,
                            uint16_t *weights)
 {
@@ -91,7 +91,7 @@ INLINE void floats_weights(const kvb_tile *tile, const float *p, const int q_row
             v_store_rounded(weights + h * FLOATS_WEIGHTS + t, v_load(p + h * QUERY_SCORES + t));
 }
 
-/* Codes of 8 bits as two vectors of words. */
+/* Look up 8-bit codes: two vectors of words. */
 INLINE void floats_looked_up(const vcodes *codes, vi x, vi *to)
 {
     const vi lower = v_lower_bytes(codes, x), upper = v_upper_bytes(codes, x);
@@ -99,8 +99,8 @@ INLINE void floats_looked_up(const vcodes *codes, vi x, vi *to)
     to[1] = v_zip_bytes(lower, upper, true);
 }
 
-/* Of transposed K and V of 8 bits: vectors of words that a line is; most query rows whose sums of
- * it registers hold; and vectors of words that are made together, beside PV_ACC sums. */
+/* For transposed 8-bit K and V: vectors of words that a line makes; most query rows whose sums of a
+ * line fit in registers; vectors of words that are made at a time, beside PV_ACC sums. */
 enum {
     CELL_VECTORS = 2 * LANES / VL,
     CELL_SUMS = QK_ACC / CELL_VECTORS,
@@ -109,7 +109,7 @@ enum {
 };
 _Static_assert(2 * WORDS_AT_ONCE >= PV_ACC, "a line's words are made in two turns");
 
-/* A tile's weights, and of its tokens 0xff where they are live, else 0. */
+/* A tile's weights, and a byte for each token: 0xff if the token belongs to the tile, else 0. */
 typedef struct floats_quads {
     uint16_t weights[Q_ROWS * FLOATS_WEIGHTS];
     uint8_t live[TILE + VB];
@@ -128,7 +128,7 @@ INLINE void floats_quads_of(const kvb_tile *tile, const float *p, const int q_ro
         quads->live[t] = 0;
     KEEP_IN_MEMORY(*quads);
 }
-enum { FLOATS_PARTS = 4 }; /* of a slice at most: PW elements each, of which two vectors are sums */
+enum { FLOATS_PARTS = 4 }; /* most parts of a slice: PW elements each, with two vectors of sums */
 
 #define DTYPE bf16
 #define ELEMENT 2

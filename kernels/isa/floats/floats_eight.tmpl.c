@@ -1,14 +1,15 @@
-/* QK by products of bf16 for eight query rows, where a tier has V_FOURS: four of them share a
- * vector of q, as in qk_eight, so that little is left to add across lanes.
+/* QK by products of bf16 for eight query rows, if a tier has V_FOURS: four of them share a vector
+ * of q, as in qk_eight, so that little is left to add across lanes.
  *
  *   q         | h0 w0-7 | h1 w0-7 | h2 w0-7 | h3 w0-7 |  | h4 w0-7 | ... | h7 w0-7 |
- *   row t     | w0-7    | w0-7    | w0-7    | w0-7    |     16 bytes of it, four times
+ *   row t     | w0-7    | w0-7    | w0-7    | w0-7    |     16 bytes, four times
  *
- * acc[2 t] and acc[2 t + 1] grow by the products. Rows of bf16 are read where they lie, but for
- * their last words. Codes become words in L1 first, in the order in which they are zipped. */
+ * The products are added to acc[2 t] and acc[2 t + 1]. Rows of bf16 are read in place, but not
+ * their last words. 8-bit codes are first converted to words in L1, in the order in which they are
+ * zipped. */
 
-/* Products of LINE bytes of words of each row, from byte `at` on, with q. The rows take turns, so
- * that no sum waits for itself. */
+/* Multiply LINE bytes of words of each row, from byte `at` on, by q. Rows take turns, so that no
+ * sum waits for itself. */
 #ifndef FLOATS_EIGHT_LINE
 #define FLOATS_EIGHT_LINE
 INLINE void floats_eight_line(vf *acc, const uint8_t *const *rows, int at, const uint16_t *q)
@@ -26,7 +27,7 @@ INLINE void floats_eight_line(vf *acc, const uint8_t *const *rows, int at, const
 }
 #endif
 
-/* `keep` bytes of each row as words in L1, and where those begin. */
+/* Convert `keep` bytes of each row to words in L1, and return where they begin. */
 INLINE void CAT(floats_words_, DTYPE)(kvb_places k, int at, int keep, const vcodes *codes,
                                       uint8_t *words, const uint8_t **rows)
 {

@@ -1,4 +1,4 @@
-/* Both halves of dot for DTYPE, ELEMENT bytes each. */
+/* Both halves of dot for DTYPE, with elements of ELEMENT bytes. */
 
 static void CAT(prepare_query_floats_, DTYPE)(const kvb_group *group)
 {
@@ -27,7 +27,7 @@ INLINE vcodes CAT(codes_of_, DTYPE)(void) { return (vcodes){0}; } /* is never re
 #include "isa/floats/floats_turned.tmpl.c"
 #endif
 
-/* Rows one after another, each whole: where a slice is all of D. */
+/* Read rows whole if all of D is one slice. */
 static bool CAT(whole_floats_, DTYPE)(int64_t q_rows, int64_t dim)
 {
     const int64_t blocks = (dim + BLOCK_ELEMENTS - 1) / BLOCK_ELEMENTS;

@@ -1,16 +1,16 @@
-/* PV by products of bf16: an element of two rows is a lane.
+/* PV by products of bf16: a lane has one element of two rows.
  *
  *   rows      | a0 a1 ... |  zipped  | a0 b0 | a1 b1 | ...     two vectors, of 8-bit floats after
  *   t, t + 1  | b0 b1 ... |    ->    | wa wb | wa wb | ...     their codes were looked up
  *
- * sum[h] grows by the products of both. A part is two vectors of sums, of PW elements; sums get
- * back into the order of a row at their end, once BLOCK of parts are there. */
+ * The products of both are added to sum[h]. A part is PW elements, with two vectors of sums. At the
+ * end, the sums of BLOCK parts are put in the order of a row. */
 
-/* Parts whose sums get into order together, and their elements. */
+/* Parts whose sums are put in order together, and their elements. */
 #define BLOCK (2 / ELEMENT)
 #define BLOCK_ELEMENTS (BLOCK * PW)
 
-/* Of two rows from byte `at` on: part `part` of what a slice has there. */
+/* Zip two rows from byte `at` on: part `part` of a slice. */
 INLINE void CAT(floats_zip_, DTYPE)(const uint8_t *a, const uint8_t *b, const int part,
                                     const vcodes *codes, vi *to)
 {
@@ -25,7 +25,7 @@ INLINE void CAT(floats_zip_, DTYPE)(const uint8_t *a, const uint8_t *b, const in
 #endif
 }
 
-/* `parts` parts of two rows from part `in` on, each times its weights. */
+/* Multiply `parts` parts of two rows, from part `in` on, by their weights. */
 INLINE void CAT(pv_floats_step_, DTYPE)(vf *sum, const uint8_t *a, const uint8_t *b,
                                         const uint16_t *weights, const vcodes *codes, const int in,
                                         const int q_rows, const int parts)
@@ -40,8 +40,8 @@ INLINE void CAT(pv_floats_step_, DTYPE)(vf *sum, const uint8_t *a, const uint8_t
     }
 }
 
-/* Sums of `parts` parts from part `in` on behind byte `at`, of the rows from `first` to `end`:
- * found[q_rows][2 * parts]. */
+/* Compute the sums of `parts` parts, from part `in` after byte `at` on, of the rows from `first` to
+ * `end`: found[q_rows][2 * parts]. */
 INLINE void CAT(pv_floats_sums_, DTYPE)(const kvb_tile *tile, int first, int end, prefetch *cursor,
                                         const uint16_t *weights, int64_t at, vf *found,
                                         const int in, const int q_rows, const int parts,
@@ -55,7 +55,7 @@ INLINE void CAT(pv_floats_sums_, DTYPE)(const kvb_tile *tile, int first, int end
     UNROLL_FOR (int i = 0; i < q_rows * parts * 2; i++)
         sum[i] = v_zero();
     const bool starts = in == 0 && at % LINE == 0;
-    /* the slice's beginning of each row, so that no row's address is added up from three */
+    /* the start of the slice in each row, so that addresses have two terms, not three */
     const kvb_side v = {.rows = {tile->v.rows.from + at, tile->v.rows.at}, .bytes = tile->v.bytes};
     int t = first;
     for (; t + 1 < end; t += 2) {
@@ -79,7 +79,7 @@ INLINE void CAT(pv_floats_sums_, DTYPE)(const kvb_tile *tile, int first, int end
         found[i / (2 * parts) * 2 * FLOATS_PARTS + i % (2 * parts)] = sum[i];
 }
 
-/* So many blocks from element `at` on, added to the accumulators. */
+/* Add `blocks` blocks from element `at` on to the accumulators. */
 INLINE void CAT(pv_floats_slice_, DTYPE)(const kvb_tile *tile, int first, int end, prefetch *cursor,
                                          const kvb_group *group, const uint16_t *weights,
                                          const float *rescales, int q_row, int at, const int q_rows,
@@ -90,7 +90,7 @@ INLINE void CAT(pv_floats_slice_, DTYPE)(const kvb_tile *tile, int first, int en
     weights += q_row * FLOATS_WEIGHTS;
     CAT(pv_floats_sums_, DTYPE)(tile, first, end, cursor, weights, (int64_t)at * ELEMENT, found, 0,
                                 q_rows, parts, order);
-    /* or half a block: registers hold no more sums of so many query rows */
+    /* or half a block: registers do not hold more sums for this many query rows */
     if (blocks * BLOCK > parts)
         CAT(pv_floats_sums_, DTYPE)(tile, first, end, cursor, weights, (int64_t)at * ELEMENT,
                                     found + 2 * parts, parts, q_rows, parts, order);
@@ -109,7 +109,7 @@ INLINE void CAT(pv_floats_slice_, DTYPE)(const kvb_tile *tile, int first, int en
     }
 }
 
-/* Of so many query rows, from `q_row` on. */
+/* Do a tile for `q_rows` query rows from `q_row` on. */
 INLINE void CAT(pv_floats_some_, DTYPE)(const kvb_tile *tile, const kvb_group *group,
                                         const uint16_t *weights, int q_row, const int q_rows,
                                         const int order)
@@ -136,7 +136,7 @@ INLINE void CAT(pv_floats_some_, DTYPE)(const kvb_tile *tile, const kvb_group *g
     }
 }
 
-/* In passes of at most PV_MOST; only the first one prefetches. */
+/* Do a tile, in passes of at most PV_MOST query rows. Only the first pass prefetches. */
 INLINE void CAT(pv_floats_tile_, DTYPE)(const kvb_tile *tile, const kvb_group *group,
                                         const float *p, const int q_rows, const int order)
 {
@@ -144,7 +144,7 @@ INLINE void CAT(pv_floats_tile_, DTYPE)(const kvb_tile *tile, const kvb_group *g
     uint16_t weights[Q_ROWS * FLOATS_WEIGHTS];
     floats_weights(tile, p, q_rows, weights);
     for (int h = 0; h < q_rows; h++)
-        weights[h * FLOATS_WEIGHTS + end] = 0; /* meets no row where the last one has no other */
+        weights[h * FLOATS_WEIGHTS + end] = 0; /* the last row may have no partner */
     KEEP_IN_MEMORY(weights);
     if (order != ORDER_PLAIN)
         CAT(pv_floats_some_, DTYPE)(tile, group, weights, 0, pass, order);

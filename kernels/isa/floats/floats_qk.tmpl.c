@@ -4,7 +4,7 @@
  *   row t     | x0 x1 | x2 x3 | ...       acc[h][t] += q0 x0 + q1 x1 in a lane
  */
 
-/* `keep` bytes of a row, VB where all are, as WORDS vectors of words. */
+/* Load `keep` bytes of a row (VB: all) as WORDS vectors of words. */
 INLINE void CAT(floats_load_, DTYPE)(const uint8_t *row, const vcodes *codes, int keep, vi *to)
 {
     vi x = v_load_bytes((const int8_t *)row);
@@ -18,8 +18,8 @@ INLINE void CAT(floats_load_, DTYPE)(const uint8_t *row, const vcodes *codes, in
 #endif
 }
 
-/* A piece of each row, at byte `at`. Few query rows take a row when it is loaded; many take their q
- * once for all rows. */
+/* Do a piece of each row, at byte `at`. With few query rows, a row is used as soon as it is loaded;
+ * with many, their q is loaded once for all rows. */
 INLINE void CAT(qk_floats_step_, DTYPE)(vf *acc, kvb_places k, int at, int keep,
                                         const vcodes *codes, const uint16_t *q, const int q_rows,
                                         const int slots)
@@ -45,7 +45,7 @@ INLINE void CAT(qk_floats_step_, DTYPE)(vf *acc, kvb_places k, int at, int keep,
     }
 }
 
-/* QK_ACC / q_rows rows from `first` on, each whole. */
+/* Do QK_ACC / q_rows whole rows from `first` on. */
 INLINE void CAT(qk_floats_whole_, DTYPE)(vf *acc, const kvb_tile *tile, int first, int dim,
                                          prefetch *cursor, const vcodes *codes, const uint16_t *q,
                                          const int q_rows)
@@ -110,7 +110,7 @@ INLINE void CAT(qk_floats_tokens_, DTYPE)(const kvb_tile *tile, int first, const
 #include "isa/floats/floats_eight.tmpl.c"
 #endif
 
-/* In passes of at most QK_MOST; only the first one prefetches. */
+/* Do a tile, in passes of at most QK_MOST query rows. Only the first pass prefetches. */
 INLINE void CAT(qk_floats_tile_, DTYPE)(const kvb_tile *tile, const kvb_group *group, float *scores,
                                         const int q_rows, const int order)
 {

@@ -1,12 +1,13 @@
-/* QK by products of bf16, of bf16 rows whose K is transposed. Two elements of a token are a lane:
+/* QK by products of bf16, of bf16 rows whose K is transposed. A lane has two elements of a token:
  *
  *   cells of a block   | t0: x0 x1 | t1: x0 x1 | ...     16 tokens, a line
  *   q[h]               |     q0 q1 |     q0 q1 | ...     the same in all lanes
  *
- * acc[h] grows by the products of both; then the next cells: nothing is summed across lanes. */
+ * The products of both are added to acc[h], then those of the next cells: nothing is added across
+ * lanes. */
 
-/* The cell at element `at` of all tokens of one block or of two; of an odd dim's last cell one
- * element is `half`. */
+/* Do the cell at element `at` of all tokens of one block or two. `half`: it has one element,
+ * because it is the last cell of an odd dim. */
 INLINE void qkt_cell_floats(vf *acc, const uint8_t *const *k, int64_t at, const uint16_t *q,
                             const int q_rows, const int part, const int blocks, const bool half)
 {
@@ -25,14 +26,14 @@ INLINE void qkt_cell_floats(vf *acc, const uint8_t *const *k, int64_t at, const 
     }
 }
 
-/* Where words of q are that the cell at element `at` meets. */
+/* Return the words of q for the cell at element `at`. */
 INLINE const uint16_t *qkt_words(const kvb_group *group, int q_row, int slots, int at)
 {
     return (const uint16_t *)(const void *)group->prepared->codes + floats_word(at, q_row, slots);
 }
 
-/* The LANES tokens of one block or of two. Few query rows have several sums to a score, which hide
- * the latency of one. */
+/* Do the LANES tokens of one block or two. With few query rows, a score has several sums, which
+ * hide the latency of an addition. */
 INLINE void qkt_blocks_floats(const kvb_group *group, const uint8_t *const *k, prefetch *cursor,
                               int q_row, float *scores, const int q_rows, const int slots,
                               const int blocks, const int order)

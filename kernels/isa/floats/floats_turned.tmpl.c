@@ -1,6 +1,6 @@
-/* K of DTYPE, 8-bit floats, turned for more query rows than a call folds, as words:
- * dot/turned.tmpl.c. V is read where it lies: to keep its words gained nothing at 16 query rows and
- * at 32, and neither did bf16, whose rows cost nothing to load. */
+/* K of DTYPE, 8-bit floats, turned to words for more query rows than a call takes: see
+ * dot/turned.tmpl.c. V is read in place: turning it gained nothing at 16 and 32 query rows. Turning
+ * bf16 gained nothing either, because its rows need no conversion. */
 
 static void CAT(turn_k_, DTYPE)(const kvb_tile *tile, kvb_turned piece, int64_t dim, uint8_t *to)
 {
@@ -11,7 +11,7 @@ static void CAT(turn_k_, DTYPE)(const kvb_tile *tile, kvb_turned piece, int64_t 
             const int keep = (int)at_most(VB, dim - at);
             const int64_t *places = rows.at;
             vi x[LANES];
-            HIDE(places); /* else all are kept, where there is no room */
+            HIDE(places); /* else all addresses are kept, and spill */
             UNROLL_FOR (int i = 0; i < LANES; i++)
                 x[i] = v_load_bytes((const int8_t *)rows.from + places[i] + at);
             if (keep < VB)
@@ -28,12 +28,12 @@ static void CAT(turn_k_, DTYPE)(const kvb_tile *tile, kvb_turned piece, int64_t 
     }
 }
 
-/* Scores of a piece. Elements are in their order, and q as it was prepared. */
+/* Compute the scores of a piece. Elements are in order; q is as prepared. */
 INLINE void CAT(qk_turned_tile_, DTYPE)(const kvb_tile *tile, const kvb_group *group,
                                         kvb_turned piece, const uint8_t *cells, kvb_lines *asked,
                                         float *scores, const int q_rows)
 {
-    enum { ELEMENTS = 8 }; /* of a query row side by side, at least */
+    enum { ELEMENTS = 8 }; /* least elements of a query row side by side */
     const int vectors = TURNED_AT_ONCE(q_rows), dim = group->k_dim;
     const uint16_t *words = (const uint16_t *)(const void *)group->prepared->codes;
     (void)tile;

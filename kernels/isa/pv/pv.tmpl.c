@@ -1,14 +1,14 @@
 /* Weighted sum of a tile's V rows for a group of 1, 2, 4 or 8 query rows: acc[h] = acc[h] *
- * rescale[h] + sum over t of p[h][t] * v[t]. Which algorithm takes it:
+ * rescale[h] + sum over t of p[h][t] * v[t]. The algorithms:
  *
  *   pv_slices   any rows: a slice of D at a time, whose sums stay in registers for many rows
- *   pv_rows     rows whole, 1 and 2 query rows: longer than registers have sums for, or of several
+ *   pv_rows     whole rows, 1 and 2 query rows: rows too long for sums in registers, or of several
  *               KV heads in turn
- *   pv_four     rows whole, 4 query rows where WHOLE_MOST is 4, 5 to 8 vectors of D: all sums in
+ *   pv_four     whole rows, 4 query rows if WHOLE_MOST is 4, 5 to 8 vectors of D: all sums in
  *               registers
- *   pv_pairs    rows whole, 4 query rows where WHOLE_MOST is 4, all others
+ *   pv_pairs    whole rows, 4 query rows if WHOLE_MOST is 4, all others
  *
- * Rows are taken whole by ORDER_ROWS alone, and packed ones never. */
+ * Only ORDER_ROWS reads whole rows, and never packed ones. */
 #include "isa/pv/pv_slices.tmpl.c"
 
 #if PACK == 1
@@ -18,12 +18,12 @@
 #include "isa/pv/pv_pairs.tmpl.c"
 #endif
 
-/* Whether one of them took the tile. */
+/* Do the tile with one of the algorithms for whole rows. Returns false if none fits. */
 INLINE bool CAT(pv_whole_, DTYPE)(const kvb_tile *tile, const kvb_group *group, const float *p,
                                   const int q_rows)
 {
-    /* more sums than a slice keeps; those of two query rows go through L1 only where a vector is a
-     * line: twice the stores cost more */
+    /* more sums than a slice keeps. Sums of two query rows go through L1 only if a vector is a
+     * line: with shorter vectors twice the stores cost more */
     const bool many = group->v_dim > 8 * VL && (q_rows == 1 || VL == LANES),
                in_turn = tile->v.schedule->kv_heads > 1;
     if (q_rows <= FEW_Q_ROWS && (in_turn || many)) {

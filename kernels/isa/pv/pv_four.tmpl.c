@@ -1,10 +1,9 @@
-/* PV of whole rows in the order of addresses, for 4 query rows and 5 to 8 vectors of D: f32 where a
- * vector is a line (WHOLE_MOST is 4). Shorter rows are a slice of pv_slices, longer ones go
- * through pv_pairs.
+/* PV of whole rows in address order, for 4 query rows and 5 to 8 vectors of D: f32 if a vector is a
+ * line (WHOLE_MOST is 4). pv_slices does shorter rows, pv_pairs longer ones.
  *
  *   row t    | x0 | x1 | ... | x7 |      sum[h][i] += p[h][t] * x[i]
  *
- * These are 4 x 8 sums, of which a fifth at most is kept in L1: compilers choose which. */
+ * These are 4 x 8 sums. The compiler keeps at most a fifth of them in L1. */
 INLINE void CAT(pv_four_of_, DTYPE)(const kvb_tile *tile, const kvb_group *group, const float *p,
                                     const int vecs)
 {
@@ -32,7 +31,7 @@ INLINE void CAT(pv_four_of_, DTYPE)(const kvb_tile *tile, const kvb_group *group
             v_store(group->acc + h * pad + i * VL, sum[h * vecs + i]);
 }
 
-/* Whether rows are of so many vectors. */
+/* Do the tile if rows have 5 to 8 vectors. Returns whether they have. */
 INLINE bool CAT(pv_four_, DTYPE)(const kvb_tile *tile, const kvb_group *group, const float *p)
 {
     switch ((group->v_dim + VL - 1) / VL) {

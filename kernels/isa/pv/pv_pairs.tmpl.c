@@ -1,7 +1,7 @@
-/* PV of whole rows in the order of addresses, for 4 query rows: f32 where a vector is a line
- * (WHOLE_MOST is 4), rows of more than 8 vectors, or of several KV heads in turn. All sums lie in
- * L1; rows of two tokens are taken side by side, so that each sum is stored once for both. Lines
- * are asked for in the order of addresses all the same.
+/* PV of whole rows in address order, for 4 query rows: f32 if a vector is a line (WHOLE_MOST is 4),
+ * rows of more than 8 vectors, or of several KV heads in turn. All sums are in L1. Rows of two
+ * tokens are read side by side, so that each sum is stored once for both. Prefetches are still in
+ * address order.
  *
  *   row t    | x0 | x1 | ...             acc[h][i] += p[h][t] * x[i] + p[h][t + 1] * y[i]
  *   row t+1  | y0 | y1 | ...

@@ -1,13 +1,13 @@
-/* PV of whole rows in the order of addresses, for 1 and 2 query rows: rows longer than registers
- * have sums for, or those of several KV heads in turn. Plain dtypes, all tiers. The sums of all of
- * D lie in L1, and go in and out for each row.
+/* PV of whole rows in address order, for 1 and 2 query rows: rows too long for sums in registers,
+ * or of several KV heads in turn. Plain dtypes, all tiers. The sums of all of D are in L1, and are
+ * loaded and stored for each row.
  *
- *   rows     | h0 t0 | h1 t0 | h0 t1 | h1 t1 | ...   as they lie, here of two KV heads
+ *   rows     | h0 t0 | h1 t0 | h0 t1 | h1 t1 | ...   in memory, here of two KV heads
  *   acc[h0]  += p[h0][t0] * row, acc[h1] += p[h1][t0] * row, and so on
  *
  * 8, 4, 2 or 1 vectors are taken at a time. */
 
-/* `vecs` vectors of D of one row, into sums that are in memory. */
+/* Add `vecs` vectors of one row to sums in memory. */
 INLINE void CAT(pv_into_, DTYPE)(const uint8_t *row, int64_t distance, const float *p, float *acc,
                                  int64_t acc_stride, const int q_rows, const int vecs)
 {
@@ -27,7 +27,7 @@ INLINE void CAT(pv_into_, DTYPE)(const uint8_t *row, int64_t distance, const flo
     }
 }
 
-/* All sums as the loads of rows have them, times `rescale`; or back. */
+/* Multiply all sums by `rescale` and deal them as loads of rows are; or undeal them (`back`). */
 INLINE void CAT(pv_sums_, DTYPE)(const kvb_group *group, const int q_rows, const bool back)
 {
     const int dim = (group->v_dim + VL - 1) / VL * VL;

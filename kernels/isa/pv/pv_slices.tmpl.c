@@ -1,5 +1,4 @@
-/* PV by slices of D. Any dtype, tier and group class, and rows in any order: each order is
- * compiled by itself.
+/* PV by slices of D: any dtype, tier, group class and order.
  *
  *           D ->  |<- a slice ->|
  *   row t         | x0 | x1 |...|      at most 8 vectors of VL elements, times query rows PV_ACC
@@ -7,11 +6,11 @@
  *   ...                |
  *                      v
  *
- * Sums stay in registers for a run of rows, which most often are all of the tile; then comes the
- * next slice of the same rows. */
+ * Sums stay in registers for a run of rows, usually all rows of the tile. Then comes the next slice
+ * of the same rows. */
 
-/* q_rows x vecs vectors of D from element `in` of the pack that begins at `at`, of the tokens from
- * `first` to `end`. For every SPAN that begins inside the slice, each token prefetches one line. */
+/* Do a slice of q_rows x vecs vectors, from element `in` of the pack at `at` on, for the tokens
+ * from `first` to `end`. Each token prefetches one line for every SPAN that begins in the slice. */
 INLINE void CAT(pv_slice_, DTYPE)(const kvb_tile *tile, int first, int end, prefetch *cursor,
                                   const float *p, const float *rescale, float *acc,
                                   int64_t acc_stride, int at, const int in, const int q_rows,
@@ -26,7 +25,7 @@ INLINE void CAT(pv_slice_, DTYPE)(const kvb_tile *tile, int first, int end, pref
     UNROLL_FOR (int h = 0; h < q_rows; h++)
         CAT(deal_, DTYPE)(sum + INDEX(h, q_rows) * vecs, vecs, false);
     const int width = vecs * VL;
-    /* the slice's beginning of each row, so that no row's address is added up from three */
+    /* the start of the slice in each row, so that addresses have two terms, not three */
     const kvb_side v = {.rows = {tile->v.rows.from + OFFSET(at), tile->v.rows.at},
                         .bytes = tile->v.bytes};
     const bool starts = width >= SPAN || (at + in) % SPAN == 0;
@@ -37,7 +36,7 @@ INLINE void CAT(pv_slice_, DTYPE)(const kvb_tile *tile, int first, int end, pref
                 prefetch_with(cursor, row + OFFSET(in + l),
                               width < LINES_PER_REQUEST * SPAN ? 0 : l / SPAN, order);
 #if PACK > 1
-        /* scales go to the weights, once for a pack's vectors; more query rows share values */
+        /* weights are multiplied by scales, once for a pack; more query rows share values */
         if (q_rows <= 2) {
             UNROLL_FOR (int i = 0; i < vecs; i++) {
                 vf codes = CODES(row, in + i * VL);
@@ -68,9 +67,9 @@ INLINE void CAT(pv_slice_, DTYPE)(const kvb_tile *tile, int first, int end, pref
 
 #define MOST_VECS(q_rows)                      \
     (PV_ACC / (q_rows) < 8 ? PV_ACC / (q_rows) \
-                           : 8) /* which hides the latency of one query row's sums */
+                           : 8) /* enough to hide the latency with one query row */
 
-/* Slices of so many vectors from element `at` on, as long as they fit. Returns the element behind
+/* Do slices of `vecs` vectors from element `at` on, as long as they fit. Returns the element after
  * them. */
 INLINE int CAT(pv_across_, DTYPE)(const kvb_tile *tile, int first, int end, prefetch *cursor,
                                   const float *p, const float *rescale, float *acc,
@@ -78,16 +77,16 @@ INLINE int CAT(pv_across_, DTYPE)(const kvb_tile *tile, int first, int end, pref
                                   const int vecs, const int order)
 {
     for (; at + vecs * VL <= dim; at += vecs * VL)
-        UNROLL_FOR (int in = 0; in < PACK; in += vecs * VL) /* a constant, as loads want it */
+        UNROLL_FOR (int in = 0; in < PACK; in += vecs * VL) /* loads need a constant */
             if (at % PACK == in)
                 CAT(pv_slice_, DTYPE)(tile, first, end, cursor, p, rescale, acc, acc_stride,
                                       at - in, in, q_rows, vecs, order);
     return at;
 }
 
-/* All of D for `q_rows` query rows from `q_row` on; it is `ragged`, or a multiple of the widest
- * slices. Rows are taken a run at a time where the next is touched meanwhile, and where several
- * slices of them are to be read one after another. */
+/* Do all of D for `q_rows` query rows from `q_row` on. D is a multiple of the widest slices, unless
+ * `ragged`. Rows are taken a run at a time if the next run is touched meanwhile, or if rows in
+ * address order have several slices. */
 INLINE void CAT(pv_some_, DTYPE)(const kvb_tile *tile, const kvb_group *group, const float *p,
                                  int q_row, const int q_rows, const bool ragged, const int order)
 {
@@ -122,8 +121,8 @@ INLINE void CAT(pv_some_, DTYPE)(const kvb_tile *tile, const kvb_group *group, c
     }
 }
 
-/* One function for all orders, for such D are rare; and none of its registers are missing to the
- * others. */
+/* One function for all orders, because ragged D are rare. It is not inlined, so it takes no
+ * registers from the others. */
 static NOINLINE void CAT(pv_ragged_, DTYPE)(const kvb_tile *tile, const kvb_group *group,
                                             const float *p, int q_row, int q_rows, int order)
 {
@@ -137,14 +136,14 @@ static NOINLINE void CAT(pv_ragged_, DTYPE)(const kvb_tile *tile, const kvb_grou
         CAT(pv_some_, DTYPE)(tile, group, p, q_row, PV_MOST, true, order);
 }
 
-/* Those that ask for nothing, as many as share a row. */
+/* A pass that does not prefetch, for the query rows that share a load of a row. */
 static NOINLINE void CAT(pv_plain_, DTYPE)(const kvb_tile *tile, const kvb_group *group,
                                            const float *p, int q_row)
 {
     CAT(pv_some_, DTYPE)(tile, group, p, q_row, PV_MOST, false, ORDER_PLAIN);
 }
 
-/* In passes of at most PV_MOST: only the first one prefetches. */
+/* Do a tile, in passes of at most PV_MOST query rows. Only the first pass prefetches. */
 INLINE void CAT(pv_slices_, DTYPE)(const kvb_tile *tile, const kvb_group *group, const float *p,
                                    const int q_rows, const int order)
 {

@@ -1,12 +1,12 @@
-/* Scores of a tile for a group of 1, 2, 4 or 8 query rows: scores[h][t] = q[h] . k[t]. Which
- * algorithm takes it:
+/* Scores of a tile for a group of 1, 2, 4 or 8 query rows: scores[h][t] = q[h] . k[t]. The
+ * algorithms:
  *
- *   qk_rows       rows whole, 1 and 2 query rows, or 4 where WHOLE_MOST is 4: one KV head
- *   qk_in_turn    the same of several KV heads, whose rows lie in turn
- *   qk_eight      8 query rows where a tier has V_FOURS (512-bit x86)
+ *   qk_rows       whole rows, for 1 and 2 query rows, or 4 if WHOLE_MOST is 4: one KV head
+ *   qk_in_turn    the same for several KV heads, whose rows are read in turn
+ *   qk_eight      8 query rows, if a tier has V_FOURS (512-bit x86)
  *   qk_tokens     all others
  *
- * Rows are taken whole by ORDER_ROWS alone, and packed ones never. */
+ * Only ORDER_ROWS reads whole rows, and never packed ones. */
 #include "isa/qk/qk_tokens.tmpl.c"
 #ifdef V_FOURS
 #include "isa/qk/qk_eight.tmpl.c"

@@ -1,20 +1,20 @@
-/* QK of eight query rows, four to a vector of q: any dtype, where a tier has V_FOURS (512-bit x86),
- * in any order but whole rows. A 128-bit lane is a query row's, and four elements of a row at a
- * time are repeated for each:
+/* QK for eight query rows, four of which share a vector of q: any dtype, if a tier has V_FOURS
+ * (512-bit x86), in any order but whole rows. Each query row has a 128-bit lane. Four elements of a
+ * row at a time are repeated in all lanes:
  *
  *   q         | h0 e0-3 | h1 e0-3 | h2 e0-3 | h3 e0-3 |  | h4 e0-3 | ... | h7 e0-3 |
  *   row t     | e0-3    | e0-3    | e0-3    | e0-3    |
  *
- * acc[2 t] and acc[2 t + 1] grow by the products. So a row's sums for all query rows end in two
- * vectors, and little is left to add across lanes. Rows are made floats in L1 first, once for all
- * query rows; PLAIN ones, which are floats, are read where they lie. */
+ * The products are added to acc[2 t] and acc[2 t + 1]. So the sums of a row for all query rows are
+ * in two vectors, and little is left to add across lanes. Rows are first converted to floats in L1,
+ * once for all query rows; PLAIN rows are floats, and are read in place. */
 
 #ifndef ROWS_AT_ONCE
 #define ROWS_AT_ONCE (QK_ACC / 2)
-#define SHARERS (VL / SHARE) /* query rows of a vector */
+#define SHARERS (VL / SHARE) /* query rows that share a vector */
 _Static_assert(2 * SHARERS == Q_ROWS, "two vectors have all q_rows");
 
-/* Products of VL elements of each row, floats from byte `at` on, with q. */
+/* Add the products of VL elements of each row (floats from byte `at` on) with q. */
 INLINE void qk_eight_step(vf *acc, const uint8_t *const *rows, int at, const float *q)
 {
     vf w[VL / SHARE][2];
@@ -29,7 +29,7 @@ INLINE void qk_eight_step(vf *acc, const uint8_t *const *rows, int at, const flo
         }
 }
 
-/* Sums of SHARE rows for each query row, times `fold`, as scores. */
+/* Write the sums of SHARE rows for each query row, times `fold`, as scores. */
 INLINE void eight_scores(const vf *acc, float *scores, const float fold)
 {
     UNROLL_FOR (int half = 0; half < 2; half++) {
@@ -47,8 +47,8 @@ INLINE void eight_scores(const vf *acc, float *scores, const float fold)
 }
 #endif
 
-/* `left` elements of each row as floats in L1, SPAN at most: of the last vector, zeros behind them.
- * A prefetch goes with each. */
+/* Convert `left` elements of each row, at most SPAN, to floats in L1; zeros fill the last vector.
+ * Each row prefetches a line. */
 INLINE void CAT(qk_eight_floats_, DTYPE)(float *to, kvb_places k, int left, prefetch *cursor,
                                          const int order)
 {
@@ -66,7 +66,7 @@ INLINE void CAT(qk_eight_floats_, DTYPE)(float *to, kvb_places k, int left, pref
     }
 }
 
-/* Up to SPAN elements of ROWS_AT_ONCE rows: `left` of them. */
+/* Do `left` elements, at most SPAN, of ROWS_AT_ONCE rows. */
 INLINE void CAT(qk_eight_span_, DTYPE)(vf *acc, kvb_places k, prefetch *cursor, const float *q,
                                        int left, const int order)
 {

@@ -1,11 +1,10 @@
-/* QK of rows of several KV heads in turn, as they lie where heads lie inside a token: each whole,
- * in the order of addresses, as in qk_rows. Plain dtypes, all tiers, 1 and 2 query rows, or 4 where
- * WHOLE_MOST is 4.
+/* QK of rows of several KV heads in turn, if heads are inside a token: whole rows in address order,
+ * as in qk_rows. Plain dtypes, all tiers, 1 and 2 query rows, or 4 if WHOLE_MOST is 4.
  *
- *   rows      | h0 t0 | h1 t0 | h0 t1 | h1 t1 | ...   16 of them at a time, of any heads:
- *   scores[h] | t0 | t1 | ...                         each goes to its own KV head's */
+ *   rows      | h0 t0 | h1 t0 | h0 t1 | h1 t1 | ...   16 at a time, of any heads
+ *   scores[h] | t0 | t1 | ...                         each score goes to its own KV head */
 
-/* LANES rows from `row` on, each of the next KV head after the one before it. */
+/* Do LANES rows from `row` on. Consecutive rows are of consecutive KV heads. */
 INLINE void CAT(qk_turns_, DTYPE)(const kvb_tile *tile, const kvb_group *group, int64_t row,
                                   int dim, float *scores, const int q_rows)
 {

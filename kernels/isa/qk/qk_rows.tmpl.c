@@ -1,16 +1,16 @@
-/* QK of rows taken one after another, each whole, in the order of addresses: that in which hardware
- * recognizes streams. Plain dtypes, all tiers, 1 and 2 query rows, or 4 where WHOLE_MOST is 4. That
- * of qk_tokens, a line of many rows and then the next line of them, needs no sums in memory, and is
- * what many query rows want.
+/* QK of whole rows, one after another in address order: hardware prefetchers follow this order.
+ * Plain dtypes, all tiers, 1 and 2 query rows, or 4 if WHOLE_MOST is 4. For more query rows,
+ * qk_tokens is better: it reads a line of many rows, then the next line, and keeps no sums in
+ * memory.
  *
  *   row t     | x0 | x1 | x2 | x3 |    acc[chain] += q[h] * x in 4 / q_rows / rows chains
- *   sum[h][t] | VL lanes |             16 rows' lanes, to be summed: in L1
+ *   sum[h][t] | VL lanes |             lanes of 16 rows, still to be added up: in L1
  *
- * Chains hide the latency of one. qk_merge adds lanes up, VL rows at a time. */
+ * Several chains hide the latency of an addition. qk_merge adds the lanes up, VL rows at a time. */
 
-/* Vectors of a row that are taken at a time: as registers have room for; of one query row's floats,
- * which are multiplied from memory, so many that one of four lines can ask; of four query rows,
- * whose q is multiplied from memory, a line. */
+/* Return how many vectors of a row are taken at a time: as many as fit in registers. With one query
+ * row of floats, which are multiplied from memory, so many that one line in four can prefetch. With
+ * four query rows, whose q is multiplied from memory, a line. */
 INLINE int CAT(qk_vecs_, DTYPE)(const int q_rows, const int rows)
 {
     int most = QK_ACC / 2 / rows;
@@ -21,13 +21,13 @@ INLINE int CAT(qk_vecs_, DTYPE)(const int q_rows, const int rows)
     return STEPS > most ? STEPS : most;
 }
 
-/* `vecs` vectors of each row from where `row` is, and of q. One of `asked` lines asks for another,
- * or each where there are fewer or two rows side by side. */
+/* Multiply `vecs` vectors of each row, from `row` on, by q. One of `asked` lines prefetches
+ * another; every line does so if there are fewer lines, or two rows side by side. */
 INLINE void CAT(qk_chunk_, DTYPE)(vf *acc, const uint8_t *row, int64_t stride, int64_t distance,
                                   const vf *q, const int q_rows, const int rows, const int chains,
                                   const int vecs, const int asked)
 {
-    /* a vector of the row; one of q, which is kept for no other row */
+    /* a vector of the row, or of q, is used only once */
     const bool once = q_rows == 1 || q_rows > FEW_Q_ROWS;
     vf x[WHOLE_MOST * STEPS + QK_ACC];
     UNROLL_FOR (int r = 0; r < rows; r++) {
@@ -44,7 +44,7 @@ INLINE void CAT(qk_chunk_, DTYPE)(vf *acc, const uint8_t *row, int64_t stride, i
             }
 }
 
-/* `vecs` vectors of q for each query row. */
+/* Load `vecs` vectors of q for each query row. */
 INLINE void CAT(qk_query_, DTYPE)(const float *q, const int q_rows, const int vecs, vf *to)
 {
     UNROLL_FOR (int s = 0; s < vecs; s++)
@@ -52,8 +52,8 @@ INLINE void CAT(qk_query_, DTYPE)(const float *q, const int q_rows, const int ve
             to[s * q_rows + INDEX(h, q_rows)] = v_load(q + q_index(s * VL, h, q_rows, LANES));
 }
 
-/* Products of `rows` rows with q, or with all of it that is `kept`: lanes to be summed, to `sum`
- * and every LANES vectors. */
+/* Multiply `rows` rows by q, or by `kept`, all of q in registers. Lanes that are still to be added
+ * up go to `sum`, LANES vectors apart. */
 INLINE void CAT(qk_sums_, DTYPE)(const uint8_t *row, int64_t stride, int64_t distance,
                                  const float *q, const vf *kept, int dim, float *sum,
                                  const int q_rows, const int rows, const int asked)
@@ -63,7 +63,7 @@ INLINE void CAT(qk_sums_, DTYPE)(const uint8_t *row, int64_t stride, int64_t dis
     vf acc[QK_ACC], w[WHOLE_MOST * (STEPS + QK_ACC)];
     UNROLL_FOR (int i = 0; i < sums * chains; i++)
         acc[i] = v_zero();
-    if (kept) { /* a row is one chunk */
+    if (kept) { /* the whole row is one chunk */
         CAT(qk_chunk_, DTYPE)(acc, row, stride, distance, kept, q_rows, rows, chains, vecs, asked);
         left = 0;
     }
@@ -93,7 +93,7 @@ INLINE void CAT(qk_sums_, DTYPE)(const uint8_t *row, int64_t stride, int64_t dis
     }
 }
 
-/* Sums of LANES rows for each query row, `stride` from query row to query row. */
+/* Add up the lanes of LANES rows for each query row. Results are `stride` apart. */
 INLINE void CAT(qk_merge_, DTYPE)(const float *sum, float *to, int stride, const int q_rows)
 {
     for (int i = 0; i < q_rows * LANES; i += VL) {
@@ -104,10 +104,10 @@ INLINE void CAT(qk_merge_, DTYPE)(const float *sum, float *to, int stride, const
     }
 }
 
-/* LANES rows of one KV head, with q in registers or not. Two query rows take two at a time, so that
- * a vector of q meets both, but long ones by themselves. Of four, a row's loop is not written out:
- * what loads it is one instruction that goes from line to line, which hardware follows; as eight of
- * them, each of which comes back a row later, took a fifth longer. */
+/* Do LANES rows of one KV head. q is in registers or in memory. With two query rows, two rows are
+ * taken at a time, so that a vector of q serves both; long rows are taken singly. With four query
+ * rows, the loop over a row is not unrolled: one load instruction then goes from line to line, and
+ * hardware prefetchers follow it. Eight load instructions took a fifth more time. */
 INLINE void CAT(qk_lanes_, DTYPE)(const kvb_tile *tile, const uint8_t *k, const float *q, int dim,
                                   float *scores, const int q_rows, const bool keep)
 {

@@ -1,15 +1,13 @@
 /* Scores of a tile whose K is transposed. A vector holds one cell of VL tokens, and an element of q
- * goes to all of its lanes: nothing is summed across lanes. Of the dtype DTYPE, with ELEMENTS to a
- * cell of CELL bytes; CELLS loads VL of them, of which ELEMENT_OF takes one element, in units of
- * UNIT. */
+ * is in all of its lanes: nothing is added across lanes. The dtype DTYPE has ELEMENTS elements in a
+ * cell of CELL bytes. CELLS loads VL cells; ELEMENT_OF takes one element of each, in units of UNIT.
+ */
 
-#define VECTORS (LANES / VL)                       /* that a cell of a block's tokens takes */
-#define OF_LINE (ELEMENTS * LINE / (LANES * CELL)) /* elements of a token to a line of a block */
-#define CELLS_AT(at) \
-    ((at) / ELEMENTS * (LANES * CELL)) /* where the cell with this element begins */
+#define VECTORS (LANES / VL)                       /* vectors for one cell of a block's tokens */
+#define OF_LINE (ELEMENTS * LINE / (LANES * CELL)) /* elements of a token in a line of a block */
+#define CELLS_AT(at) ((at) / ELEMENTS * (LANES * CELL)) /* offset of the cell with this element */
 
-/* One cell of all tokens of one block or of two, of the elements from `in` on behind those of q;
- * `keep` of them. */
+/* Do one cell of all tokens of one block or two: `keep` elements, from the `in`-th after `q` on. */
 INLINE void CAT(qkt_cell_, DTYPE)(vf *acc, const uint8_t *const *k, int64_t at, const float *q,
                                   const int in, int keep, const int q_rows, const int slots,
                                   const int blocks, const int chains)
@@ -33,10 +31,10 @@ INLINE void CAT(qkt_cell_, DTYPE)(vf *acc, const uint8_t *const *k, int64_t at, 
         }
 }
 
-/* The LANES tokens of one block or of two, and `q_rows` of the `slots` query rows whose q lie
- * interleaved. Few query rows have several sums to a score, which hide the latency of one: as many
- * whether blocks are paired or not, so that scores do not depend on it. A prefetch goes with every
- * line of a block. */
+/* Do the LANES tokens of one block or two, for `q_rows` of the `slots` query rows, whose q are
+ * interleaved. With few query rows, a score has several sums, which hide the latency of an
+ * addition. Their number is the same if blocks are paired, so scores do not depend on that. Every
+ * line of a block prefetches. */
 INLINE void CAT(qkt_blocks_, DTYPE)(const uint8_t *const *k, prefetch *cursor, const float *q,
                                     int dim, float *scores, const int q_rows, const int slots,
                                     const int blocks, const int order)
@@ -44,7 +42,7 @@ INLINE void CAT(qkt_blocks_, DTYPE)(const uint8_t *const *k, prefetch *cursor, c
     const int vectors = blocks * VECTORS, sums = q_rows * vectors;
     const int most = QK_ACC / ((q_rows > 2 ? 2 : 1) * q_rows * VECTORS),
               chains = most > 1 ? most : 1;
-    /* all divide LANES */
+    /* all of these divide LANES */
     const int few = chains > OF_LINE ? chains : OF_LINE, step = few > 4 ? few : 4;
     const int part = Q_PART(slots);
     vf acc[QK_ACC];
@@ -78,7 +76,7 @@ INLINE void CAT(qkt_blocks_, DTYPE)(const uint8_t *const *k, prefetch *cursor, c
     }
 }
 
-/* The next one or two blocks, and `q_rows` of the `slots` query rows. */
+/* Do the next one or two blocks, for `q_rows` of the `slots` query rows. */
 INLINE void CAT(qkt_next_, DTYPE)(const uint8_t *const *k, prefetch *cursor, const float *q,
                                   int dim, float *scores, const int q_rows, const int slots,
                                   bool two, const int order)
@@ -89,7 +87,7 @@ INLINE void CAT(qkt_next_, DTYPE)(const uint8_t *const *k, prefetch *cursor, con
         CAT(qkt_blocks_, DTYPE)(k, cursor, q, dim, scores, q_rows, slots, 1, order);
 }
 
-/* In passes, as qk_tokens has them. */
+/* Do a tile, in passes over query rows as in qk_tokens. */
 INLINE void CAT(qkt_tile_, DTYPE)(const kvb_tile *tile, const kvb_group *group, float *scores,
                                   const int q_rows, const int order)
 {

@@ -1,23 +1,23 @@
-/* QK of several tokens at a time: any dtype, tier, group class and order. Up to QK_MOST q_rows x
- * QK_ACC / q_rows tokens have a sum each in a register, and rows are taken side by side, a vector
- * of each:
+/* QK of several tokens at a time: any dtype, tier, group class and order. Each pair of a query row
+ * (at most QK_MOST) and a token (QK_ACC / q_rows) has a sum in a register. Rows are read side by
+ * side, a vector of each:
  *
  *   q[h]      | w0 | w1 | ...
  *   row t     | x0 | x1 | ...    acc[h][t] += w0 * x0, and so on: VL lanes each
  *   row t+1   | x0 | x1 | ...
  *
- * v_sums adds the lanes up, VL sums at a time. Of a packed row one query row sums up the codes,
- * each pack's times its scale; more query rows share values. */
+ * v_sums adds the lanes up, VL sums at a time. For packed rows, one query row adds up codes, and
+ * multiplies the sum of each pack by its scale. More query rows share converted values. */
 
 #define CODES_FIRST(q_rows) (PACK > 1 && (q_rows) == 1)
-/* One query row takes a row's vector when it is loaded, for lack of registers. */
+/* One query row uses a row's vector as soon as it is loaded, because registers are few. */
 #if defined(QK_AT_ONCE) || PACK > 1
 #define ONE_AT_ONCE 1
 #else
 #define ONE_AT_ONCE 0
 #endif
 
-/* One vector of D, at element `in` of the rows: `keep` lanes of it, VL when the vector is whole. */
+/* Do one vector of each row, at element `in`: `keep` lanes of it (VL: all). */
 INLINE void CAT(qk_step_, DTYPE)(vf *acc, kvb_places k, int in, const float *q, int keep,
                                  const int q_rows)
 {
@@ -44,9 +44,9 @@ INLINE void CAT(qk_step_, DTYPE)(vf *acc, kvb_places k, int in, const float *q, 
 }
 
 #if PAIRED
-/* Two whole vectors of D of each row, at element `at`; `q` and `after` are those of the first query
- * row for each. Few query rows take a row when it is loaded, for lack of registers; many take their
- * q once for all rows. */
+/* Do two whole vectors of each row, at element `at`. `q` and `after`: the two vectors of the first
+ * query row. With few query rows, a row is used as soon as it is loaded, because registers are few;
+ * with many, their q is loaded once for all rows. */
 INLINE void CAT(qk_pair_, DTYPE)(vf *acc, kvb_places k, int at, const float *q, const float *after,
                                  const int q_rows)
 {
@@ -69,8 +69,8 @@ INLINE void CAT(qk_pair_, DTYPE)(vf *acc, kvb_places k, int at, const float *q, 
 }
 #endif
 
-/* Sums over a pack's codes, times the scales, which are the f16 at its beginning. The sums begin
- * anew. */
+/* Add the sums over a pack's codes, times the scales (the f16 at the start of a pack), and reset
+ * these sums. */
 INLINE void CAT(qk_pack_, DTYPE)(vf *acc, vf *part, kvb_places k, int offset, const int q_rows)
 {
     const int tokens = QK_ACC / q_rows;
@@ -83,9 +83,9 @@ INLINE void CAT(qk_pack_, DTYPE)(vf *acc, vf *part, kvb_places k, int offset, co
     }
 }
 
-/* QK_ACC / q_rows tokens from k[0] on, and `q_rows` of the `slots` query rows whose q lie
- * interleaved: one pointer and constant offsets reach them all. A prefetch goes with every line of
- * every row, spread over the line's steps. */
+/* Do QK_ACC / q_rows tokens from k[0] on, for `q_rows` of the `slots` query rows. Their q are
+ * interleaved, so one pointer with constant offsets reaches all. Every line of every row prefetches
+ * a line, spread over the steps of the line. */
 INLINE void CAT(qk_tokens_, DTYPE)(kvb_places k, prefetch *cursor, const float *q, int dim,
                                    float *scores, const int q_rows, const int slots,
                                    const int order)
@@ -127,7 +127,7 @@ INLINE void CAT(qk_tokens_, DTYPE)(kvb_places k, prefetch *cursor, const float *
         memcpy(scores + h * QUERY_SCORES, sums + h * tokens, (size_t)tokens * sizeof *sums);
 }
 
-/* `q_rows` query rows in passes of at most QK_MOST; only the first pass prefetches. */
+/* Do `q_rows` query rows, in passes of at most QK_MOST. Only the first pass prefetches. */
 INLINE void CAT(qk_passes_, DTYPE)(const kvb_tile *tile, const kvb_group *group, float *scores,
                                    const int q_rows, const int order)
 {

@@ -1,9 +1,8 @@
-/* What a tier does with transposed K: the dtypes that have cells, which are listed in transposed.c.
- */
+/* QK of transposed K, for the dtypes that have cells in cache/transposed.c. */
 #define WHOLE(x, e) (x)
 
-/* Whether two blocks may be read side by side. Where registers hold their sums, more than two query
- * rows do: what is loaded of q then serves both, and loads are what such scores take time for. */
+/* Whether two blocks may be read side by side. More than two query rows do so if registers hold the
+ * sums: a load of q then serves both blocks, and loads limit the time of such scores. */
 INLINE bool pairs_blocks(const kvb_tile *tile, const int order)
 {
     return order == ORDER_RUNS ? tile->k.schedule->run_rows >= 2 * LANES : order != ORDER_ROWS;

@@ -1,13 +1,13 @@
-/* Elements in the order in which pairs are loaded: bf16, on tiers that have V_DEAL_bf16. Of two
- * vectors of a row, the first gets the elements at even places and the second those between:
+/* Dealing: putting elements in the order in which pairs of vectors are loaded (bf16, on tiers with
+ * V_DEAL_bf16). The first vector gets the even elements, the second the odd ones:
  *
  *   row            | e0 e1 e2 e3 ... |
  *   pair loaded    | e0 e2 ... | e1 e3 ... |
  *   deal:          | a0 a1 ... | b0 b1 ... |  ->  | a0 a2 ... b0 b2 ... | a1 a3 ... |
- *   undeal:        the way back
+ *   undeal:        the reverse
  *
- * So q is dealt once for a unit, and sums of V are while they are in registers. Other dtypes
- * stay as they are. */
+ * So q is dealt once for a unit, and sums of V while they are in registers. Other dtypes are not
+ * dealt. */
 
 #if DEALT
 enum { CAT(is_dealt_, DTYPE) = true };
@@ -15,7 +15,7 @@ enum { CAT(is_dealt_, DTYPE) = true };
 enum { CAT(is_dealt_, DTYPE) = false };
 #endif
 
-/* Whole pairs of `vecs` vectors, there or `back`. */
+/* Deal the whole pairs of `vecs` vectors, or undeal them (`back`). */
 INLINE void CAT(deal_, DTYPE)(vf *x, const int vecs, const bool back)
 {
 #if DEALT
@@ -29,14 +29,14 @@ INLINE void CAT(deal_, DTYPE)(vf *x, const int vecs, const bool back)
 #endif
 }
 
-/* What rows are multiplied by. */
+/* Return the q that rows are multiplied by. */
 INLINE const float *CAT(query_, DTYPE)(const kvb_group *group)
 {
     return CAT(is_dealt_, DTYPE) ? group->dealt : group->q;
 }
 
 #if DEALT
-/* q -> dealt, in whole spans: behind them, QK takes vectors one by one. */
+/* Deal q in whole spans. After the last whole span, QK takes vectors one by one. */
 static void CAT(deal_query_, DTYPE)(const kvb_group *group)
 {
     const int slots = group->slots, whole = group->k_dim / SPAN * SPAN;

@@ -1,4 +1,4 @@
-/* One row as float32, times its scale where it has one: any dtype and tier. */
+/* Decode one row to float32, times its scale (if any). For any dtype and tier. */
 static void CAT(decode_, DTYPE)(const uint8_t *row, float scale, int64_t dim, float *to)
 {
     const vf factor = v_set1(scale);

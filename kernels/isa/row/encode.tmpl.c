@@ -1,9 +1,9 @@
-/* Rows of float32 to stored bytes: any dtype that is not packed, any tier. Sources are as long as
- * they are; zeros pad a row to a line. */
+/* Encode float32 rows: any dtype that is not packed, any tier. Reads no float after the end of a
+ * source; zeros pad a row to a line. */
 
 #if SCALED
 
-/* The scale of a row, as it is stored: the rule stands in scalar/rows.c. */
+/* Store the scale of a row, by the rule in scalar/rows.c. Returns the scale as it was stored. */
 INLINE float CAT(encode_scale_, DTYPE)(const float *from, int dim, int32_t scale_dtype, uint8_t *to)
 {
     vf most = v_zero();
@@ -27,7 +27,7 @@ INLINE float CAT(encode_scale_, DTYPE)(const float *from, int dim, int32_t scale
     return scale;
 }
 
-/* A vector as codes of the row's scale. */
+/* Return a vector in units of the row's scale. */
 INLINE vf CAT(encoded_, DTYPE)(vf x, vf inverse)
 {
     return v_max(v_min(v_mul(v_number(x), inverse), v_set1(127.0f)), v_set1(-127.0f));

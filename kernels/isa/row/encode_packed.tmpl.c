@@ -1,5 +1,5 @@
-/* Whole rows of float32 to packed rows. Sources are as long as they are; zeros fill a row's last
- * pack. */
+/* Encode float32 rows to packed rows. Reads no float after the end of a source; zeros fill a row's
+ * last pack. */
 
 INLINE void CAT(encode_row_, DTYPE)(const float *from, int64_t dim, uint8_t *to)
 {

@@ -1,11 +1,11 @@
-/* Floats of 8 bits, as their lines in base/dtypes.h say. They pass through f16, whose exponent has
- * another bias: there they are FOLD times less than their values.
+/* 8-bit floats, by their lines in base/dtypes.h. They are converted through f16, whose exponent has
+ * another bias: as f16 they are FOLD times too small.
  *
  *   code | s | e ... | f ... |
  *   f16  | s | 0 ... | e ... | f ... | 0 ... |
  *
- * OVERFLOW, added to an f16, carries out of the exponent of Inf and NaN alone. The bits of f16's
- * exponent above it take that carry, and so Inf and NaN stay what they are. */
+ * OVERFLOW, added to the f16, carries out of the exponent only for Inf and NaN. The upper bits of
+ * f16's exponent take the carry, so that Inf and NaN stay Inf and NaN. */
 
 #define FORMAT (&kvb_formats[CAT(dtype_, DTYPE)])
 #define FOLD ((float)(1 << (15 - kvb_bias(FORMAT))))

@@ -1,4 +1,4 @@
-/* EACH, a template, for each float of 8 bits. */
+/* Include the template EACH for each 8-bit float. */
 #define FLOAT8 1
 
 #define DTYPE e4m3

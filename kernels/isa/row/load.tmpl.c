@@ -1,13 +1,12 @@
-/* How rows of DTYPE are loaded: any dtype and tier. `load` and `codes` take a vector from
- * element `in` on behind a place where a pack begins, and never reach into the next pack;
- * `values` takes one from any element on.
+/* Loads of rows of DTYPE, for any dtype and tier. `load` and `codes` load a vector from element
+ * `in` of a pack on, and never reach into the next pack. `values` loads one from any element on.
  *
  *   PACK 1     | e0 | e1 | e2 | ...                     an element is ELEMENT bytes
  *   PACK 32    | scale | c0 ... c31 | scale | c32 ...   a pack is ELEMENT bytes: an f16,
  *                                                       then codes; e = scale * c
  *
- * Vectors of a format with a FOLD are that much smaller than its values: sums are multiplied at
- * their end, exactly. */
+ * Vectors of a format with a FOLD are FOLD times too small: sums are multiplied by FOLD at their
+ * end, which is exact. */
 
 INLINE vf CAT(unfold_, DTYPE)(vf x) { return FOLD == 1.0f ? x : v_mul(x, v_set1(FOLD)); }
 INLINE vf CAT(fold_, DTYPE)(vf x) { return FOLD == 1.0f ? x : v_mul(x, v_set1(1.0f / FOLD)); }
@@ -28,7 +27,7 @@ INLINE vf LOAD(const uint8_t *row, int in)
 INLINE vf VALUES(const uint8_t *row, int at) { return LOAD(row + OFFSET(at), at % PACK); }
 #endif
 
-/* `vecs` vectors: where a tier converts PAIRED ones, two at once. */
+/* Load `vecs` vectors; if they are PAIRED, two at once. */
 INLINE void CAT(load_row_, DTYPE)(const uint8_t *row, const int in, const int vecs, vf *x)
 {
     int i = 0;

@@ -1,14 +1,13 @@
-/* The packs of 32 elements of q8_0 and q4_0, by the rules in scalar/blocks.c. */
+/* Packs of q8_0 and q4_0, 32 elements each, by the rules in scalar/blocks.c. */
 
-/* VL codes from element `in` of a pack on. */
+/* Load VL codes from element `in` of a pack on. */
 INLINE vf v_load_q8_0(const uint8_t *pack, int in) { return v_load_i8(pack + 2 + in); }
 INLINE vf v_load_q4_0(const uint8_t *pack, int in)
 {
     return v_load_nibbles(pack + 2 + in % 16, in >= 16);
 }
 
-/* The scale, stored as an f16; returns what elements are multiplied by, which comes of it before it
- * was rounded. */
+/* Store a scale as f16. Return the factor for elements, made of the scale before rounding. */
 INLINE float pack_inverse(float scale, uint8_t *to)
 {
     uint8_t halves[2 * VL];
@@ -20,7 +19,7 @@ INLINE float pack_inverse(float scale, uint8_t *to)
     return __builtin_fabsf(inverse) <= FLT_MAX ? inverse : 0.0f;
 }
 
-/* x * inverse, within [-most, most]; 0 for a NaN. */
+/* Return x * inverse, within [-most, most]; 0 for a NaN. */
 INLINE vf pack_quotients(const float *x, float inverse, float most)
 {
     return v_max(v_min(v_mul(v_number(v_load(x)), v_set1(inverse)), v_set1(most)), v_set1(-most));
@@ -36,7 +35,7 @@ INLINE void encode_pack_q8_0(const float *from, uint8_t *to)
         v_store_i8(to + 2 + i, v_away(pack_quotients(from + i, inverse, 127.0f)));
 }
 
-/* The first of a pack's elements of the largest magnitude. */
+/* Return the first element of a pack that has the largest magnitude. */
 INLINE float pack_extreme(const float *from)
 {
     vf above = v_zero(), below = v_zero();
@@ -60,11 +59,11 @@ INLINE void encode_pack_q4_0(const float *from, uint8_t *to)
     float inverse = pack_inverse(pack_extreme(from) / -8.0f, to);
     UNROLL_FOR (int i = 0; i < 32; i += VL) {
         vf above = v_add(pack_quotients(from + i, inverse, 8.0f), v_set1(8.5f));
-        /* of what is at least 0.5, the integer below */
+        /* round down; `above` is at least 0.5 */
         vf cut = v_away(v_sub(above, v_set1(0.5f)));
         v_store_i8(codes + i, v_min(cut, v_set1(15.0f)));
     }
-    for (int i = 0; i < 16; i += 8) { /* 8 bytes at once; none carries into its neighbour */
+    for (int i = 0; i < 16; i += 8) { /* 8 bytes at once, without carries between bytes */
         uint64_t lower, upper;
         memcpy(&lower, codes + i, sizeof lower);
         memcpy(&upper, codes + 16 + i, sizeof upper);

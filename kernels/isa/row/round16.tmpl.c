@@ -1,7 +1,7 @@
-/* f32 rows whose elements pass through f16 as they are loaded. Nothing is stored in this way, and
- * only flash reads so. */
+/* round16: f32 rows whose elements are rounded to f16 when they are loaded. It cannot store rows.
+ */
 
-/* Compilers keep the halves in a register. */
+/* The compiler keeps the f16 in a register. */
 static inline vf v_load_round16(const uint8_t *p)
 {
     uint8_t halves[2 * VL];

@@ -1,5 +1,5 @@
-/* Both halves of a way to read rows, and its codec: everything that depends on DTYPE. Included once
- * per way by unit.c. */
+/* Both halves of a way to read rows, and its codec: all that depends on DTYPE. unit.c includes this
+ * once for each way. */
 #ifndef PACK
 #define PACK 1
 #endif
@@ -19,7 +19,7 @@
 #include "isa/row/decode.tmpl.c"
 #include "isa/qk/qk.tmpl.c"
 #include "isa/pv/pv.tmpl.c"
-#ifndef LOADED_ONLY /* nothing is stored so */
+#ifndef LOADED_ONLY /* a way that cannot store */
 #if PACK == 1
 #include "isa/row/encode.tmpl.c"
 #else
@@ -28,15 +28,15 @@
 #include "isa/perhead.tmpl.c"
 #endif
 
-/* As all its stages have it. */
+/* Whether all stages read rows whole for `q_rows` query rows. */
 static bool CAT(whole_, DTYPE)(int64_t q_rows, int64_t dim)
 {
     (void)dim;
     return PACK == 1 && q_rows <= WHOLE_MOST;
 }
 
-/* Two query rows of formats that are converted could take rows in turn, but were slower so: their
- * sums go in and out for few bytes. */
+/* Formats that must be converted could read rows in turn for two query rows, too, but that was
+ * slower: their sums are loaded and stored for few bytes. */
 #if PACK > 1
 enum { CAT(in_turn_, DTYPE) = 0 };
 #elif ELEMENT < 4
@@ -55,7 +55,7 @@ enum { CAT(in_turn_, DTYPE) = WHOLE_MOST };
 #undef LOADED_ONLY
 
 #ifndef QK_OF
-/* The halves of a way to read rows, as tiers have them. */
+/* The halves of a way, for the table of a tier. */
 #define HALF_OF(way, q_rows)    \
     {.most = Q_ROWS,            \
      .shared = q_rows,          \

@@ -1,10 +1,10 @@
-/* Whole numbers: the operations that dot.tmpl.c is written with. */
-#define DOT_BIAS 128 /* one of two bytes has no sign: codes of K have 128 added */
+/* Whole numbers: the operations that dot/dot.tmpl.c uses. */
+#define DOT_BIAS 128 /* one of two bytes is unsigned: 128 is added to codes of K */
 
 typedef __m512i vi;
 static inline vi v_none(void) { return _mm512_set1_epi32(0); }
 static inline vi v_set_int(int32_t x) { return _mm512_set1_epi32(x); }
-/* Its value is another one from here on, for all that the compiler knows. */
+/* Make the compiler assume that the value changes here. */
 static inline void v_hide(vi *a) { __asm__ volatile("" : "+v"(*a)); }
 static inline vi v_load_ints(const int32_t *p) { return _mm512_loadu_si512(p); }
 static inline void v_store_ints(int32_t *p, vi a) { _mm512_storeu_si512(p, a); }
@@ -14,19 +14,19 @@ static inline vf v_floats(vi a) { return _mm512_cvtepi32_ps(a); }
 #define V_INT_SUMS
 static inline vi v_int_sums(const vi *a)
 {
-    /* a copy: what is seen through a pointer of another type is also stored, at every step of a
-     * loop */
+    /* a copy: through a pointer of another type the vectors would be stored at every step of a loop
+     */
     vf sums[VL];
     for (int i = 0; i < VL; i++)
         sums[i] = _mm512_castsi512_ps(a[i]);
     return _mm512_castps_si512(v_sums_of(sums, true));
 }
-/* Eight bytes, again and again. */
+/* Repeat eight bytes in all of a vector. */
 static inline vi v_set_eight(const void *p)
 {
     return _mm512_broadcastq_epi64(_mm_loadl_epi64((const __m128i *)p));
 }
-/* Codes with 128 added; VB of them; and VB bytes as they are */
+/* v_biased: codes with 128 added. Loads of VB such codes, and of VB bytes unchanged. */
 static inline vi v_biased(vi codes)
 {
     return _mm512_xor_si512(codes, _mm512_set1_epi32((int32_t)0x80808080));
@@ -34,7 +34,7 @@ static inline vi v_biased(vi codes)
 static inline vi v_codes(const uint8_t *p) { return v_biased(_mm512_loadu_si512(p)); }
 static inline vi v_load_bytes(const int8_t *p) { return _mm512_loadu_si512(p); }
 static inline void v_store_bytes(uint8_t *p, vi a) { _mm512_storeu_si512(p, a); }
-/* The first VB / n bytes, n times. */
+/* Repeat the first VB / n bytes n times. */
 #define V_SHARED
 static inline vi v_repeated(const uint8_t *p, int n)
 {
@@ -42,8 +42,8 @@ static inline vi v_repeated(const uint8_t *p, int n)
            : n == 4 ? _mm512_broadcast_i32x4(_mm_loadu_si128((const __m128i *)(const void *)p))
                     : v_set_eight(p);
 }
-/* The sums of n parts of four vectors, those of the same part side by side: of 8 parts the even
- * ones in to[0], the odd ones in to[1]; of 2, each twice. */
+/* Add up each of the n parts of four vectors. Sums of the same part are side by side. With 8 parts,
+ * even parts are in to[0], odd ones in to[1]; with 2 parts, each sum is there twice. */
 static inline void v_shared_sums(const vi *a, int n, vi *to)
 {
     vf x[4], sums;
@@ -62,16 +62,17 @@ static inline void v_shared_sums(const vi *a, int n, vi *to)
     sums = n == 4 ? sums : v_added(sums, _mm512_shuffle_f32x4(sums, sums, 0xb1), true);
     to[0] = _mm512_castps_si512(sums);
 }
-/* Each lane of *acc grows by four products of bytes, of which those of `plain` have no sign. By
- * hand: so this tier compiles without VNNI, and runs it in functions that are called where the CPU
- * has it; and no accumulator is copied. */
+/* Add four products of bytes to each lane of *acc; bytes of `plain` are unsigned. In assembly: so
+ * this tier compiles without VNNI, and uses it in functions that run only if the CPU has it. And no
+ * accumulator is copied. */
 static inline void v_dot_bytes_into(vi *acc, vi plain, vi b)
 {
     __asm__("vpdpbusd %2, %1, %0" : "+v"(*acc) : "v"(plain), "v"(b));
 }
 #define v_dot_weights_into(acc, weights, codes) v_dot_bytes_into(acc, weights, codes)
 #define v_dot_codes_into(acc, codes, other, plain) v_dot_bytes_into(acc, codes, other)
-/* The codes of two packs, bytes or nibbles; and the scale of each in all its lanes. */
+/* Load the codes of two packs, bytes or nibbles; and the scale of each, in all lanes of its pack.
+ */
 static inline void v_pack_bytes(const uint8_t *pack, const uint8_t *then, vi *to)
 {
     __m256i low = _mm256_loadu_si256((const __m256i *)(const void *)(pack + 2));
@@ -95,7 +96,7 @@ static inline vf v_pack_scales(const uint8_t *pack, const uint8_t *then)
     memcpy(&high, then, sizeof high);
     return _mm512_cvtph_ps(_mm256_set_m128i(_mm_set1_epi16(high), _mm_set1_epi16(low)));
 }
-/* The nibbles of bytes: those below in to[0], those above in to[1]. */
+/* Unpack the nibbles of bytes: lower ones to to[0], upper ones to to[1]. */
 static inline void v_nibbles_of(vi both, vi *to)
 {
     const vi lower = _mm512_set1_epi32(0x0f0f0f0f);
@@ -103,8 +104,8 @@ static inline void v_nibbles_of(vi both, vi *to)
     to[1] = _mm512_and_si512(_mm512_srli_epi32(both, 4), lower);
 }
 static inline void v_nibbles(const uint8_t *p, vi *to) { v_nibbles_of(_mm512_loadu_si512(p), to); }
-/* The codes of four rows, the four of an element side by side: 128-bit lane l of to[j] is of the
- * elements from 16 l + 4 j on. v_unquad: from that order to theirs. */
+/* Interleave four rows: the four codes of an element side by side. 128-bit lane l of to[j] has the
+ * elements from 16 l + 4 j on. v_unquad restores the order of elements. */
 static inline void v_quads(const vi *rows, vi *to)
 {
     vi ab = _mm512_unpacklo_epi8(rows[0], rows[1]), cd = _mm512_unpacklo_epi8(rows[2], rows[3]);
@@ -125,8 +126,8 @@ static inline void v_unquad(vf *a)
     a[2] = _mm512_shuffle_f32x4(high01, high23, 0x88);
     a[3] = _mm512_shuffle_f32x4(high01, high23, 0xdd);
 }
-/* Lanes of whole numbers as bytes, four of a[0], four of a[1], of a[2] and a[3], and so on. A NaN
- * counts as 0. */
+/* Round lanes to bytes: four of a[0], four of a[1], of a[2] and a[3], and so on. A NaN counts as 0.
+ */
 static inline vi v_whole(vf a)
 {
     return _mm512_maskz_cvtps_epi32(_mm512_cmp_ps_mask(a, a, _CMP_ORD_Q), a);
@@ -141,10 +142,10 @@ static inline void v_store_quads(int8_t *to, const vf *a)
 {
     _mm512_storeu_si512(to, v_quads_of(a));
 }
-/* The larger one of each lane; `most` where the other is a NaN. */
+/* Return the larger value of each lane; `most` if a is a NaN. */
 static inline vf v_larger(vf a, vf most) { return _mm512_max_ps(a, most); }
-/* Four weights in all lanes of to[j] that are of the first pack, and four in those of the second.
- */
+/* Return the weights for to[j] of v_quads: four in all lanes of the first pack, four in those of
+ * the second. */
 static inline vi v_weights(const int8_t *first, const int8_t *second, int j)
 {
     int32_t low, high;

@@ -1,22 +1,22 @@
-/* Whole numbers: the operations that dot.tmpl.c is written with. Every SVE has these dot products.
+/* Whole numbers: the operations that dot/dot.tmpl.c uses. Every SVE has these dot products.
  */
-#define DOT_BIAS 0 /* both of two bytes have a sign */
+#define DOT_BIAS 0 /* both bytes are signed */
 
 typedef svuint8_t vb FIXED;
 typedef svuint16_t vh FIXED;
 static inline vi v_none(void) { return svdup_n_s32(0); }
 static inline vi v_set_int(int32_t x) { return svdup_n_s32(x); }
-/* Its value is another one from here on, for all that the compiler knows. */
+/* Make the compiler assume that the value changes here. */
 static inline void v_hide(vi *a)
 {
-    svint32_t own = *a; /* Clang 14 has no register for a vector of fixed length */
+    svint32_t own = *a; /* Clang 14 cannot put a vector of fixed length in a register */
     __asm__ volatile("" : "+w"(own));
     *a = own;
 }
 static inline vi v_int_add(vi a, vi b) { return svadd_s32_x(v_all(), a, b); }
 static inline vi v_int_sub(vi a, vi b) { return svsub_s32_x(v_all(), a, b); }
 static inline vf v_floats(vi a) { return svcvt_f32_s32_x(v_all(), a); }
-/* VB codes, or bytes, as they are */
+/* VB codes, unchanged */
 #define v_biased(codes) (codes)
 static inline vi v_codes(const uint8_t *p)
 {
@@ -26,7 +26,7 @@ static inline vi v_load_bytes(const int8_t *p)
 {
     return svreinterpret_s32_s8(svld1_s8(svptrue_b8(), p));
 }
-/* Each lane of *acc grows by four products of bytes. */
+/* Add four products of bytes to each lane of *acc. */
 static inline void v_dot_weights_into(vi *acc, vi weights, vi codes)
 {
     *acc = svdot_s32(*acc, svreinterpret_s8_s32(weights), svreinterpret_s8_s32(codes));
@@ -34,8 +34,8 @@ static inline void v_dot_weights_into(vi *acc, vi weights, vi codes)
 #define v_dot_codes_into(acc, codes, other, plain) v_dot_weights_into(acc, codes, other)
 static inline vi v_load_ints(const int32_t *p) { return svld1_s32(v_all(), p); }
 static inline void v_store_ints(int32_t *p, vi a) { svst1_s32(v_all(), p, a); }
-/* The codes of as many packs as a vector has room for, one or two, bytes or nibbles; and the scale
- * of each in all its lanes. */
+/* Load the codes of one or two packs, as many as fit in a vector, bytes or nibbles; and the scale
+ * of each, in all lanes of its pack. */
 static inline void v_pack_bytes(const uint8_t *pack, const uint8_t *then, vi *to)
 {
     const svbool_t first = svptrue_pat_b8(SV_VL32);
@@ -50,11 +50,11 @@ static inline void v_pack_nibbles(const uint8_t *pack, const uint8_t *then, vi *
     const svbool_t all = svptrue_b8();
     vb both =
         svsel_u8(svptrue_pat_b8(SV_VL32), svld1rq_u8(all, pack + 2), svld1rq_u8(all, then + 2));
-    /* 0 or 4, sixteen bytes each */
+    /* sixteen bytes of 0, sixteen of 4, and so on */
     vb shifts = svlsr_n_u8_x(all, svand_n_u8_x(all, svindex_u8(0, 1), 16), 2);
     to[0] = svreinterpret_s32_u8(svand_n_u8_x(all, svlsr_u8_x(all, both, shifts), 15));
 }
-/* The nibbles of VB bytes: those below in to[0], those above in to[1]. */
+/* Unpack the nibbles of VB bytes: lower ones to to[0], upper ones to to[1]. */
 static inline void v_nibbles(const uint8_t *p, vi *to)
 {
     const svbool_t all = svptrue_b8();
@@ -66,7 +66,7 @@ static inline vf v_pack_scales(const uint8_t *pack, const uint8_t *then)
 {
     return svsel_f32(svptrue_pat_b32(SV_VL8), v_half(pack), v_half(then));
 }
-/* The codes of four rows, the four of an element side by side. */
+/* Interleave four rows: the four codes of an element side by side. */
 static inline void v_quads(const vi *rows, vi *to)
 {
     vb a = svreinterpret_u8_s32(rows[0]), b = svreinterpret_u8_s32(rows[1]);
@@ -79,8 +79,8 @@ static inline void v_quads(const vi *rows, vi *to)
     to[3] = svreinterpret_s32_u16(svzip2_u16(ab, cd));
 }
 static inline void v_unquad(vf *a) { (void)a; } /* they are in order */
-/* Lanes of whole numbers as bytes, four of a[0], four of a[1], of a[2] and a[3], and so on. A NaN
- * counts as 0. */
+/* Round lanes to bytes: four of a[0], four of a[1], of a[2] and a[3], and so on. A NaN counts as 0.
+ */
 static inline svint16_t v_whole(vf a, vf b)
 {
     const svbool_t all = v_all();
@@ -89,7 +89,7 @@ static inline svint16_t v_whole(vf a, vf b)
 }
 static inline void v_store_quads(int8_t *to, const vf *a)
 {
-    /* words of four bytes: those of a[0], of a[1], of a[2] and a[3] */
+    /* groups of four bytes: of a[0], of a[1], of a[2] and a[3] */
     const svint8_t low = svreinterpret_s8_s16(v_whole(a[0], a[1])),
                    high = svreinterpret_s8_s16(v_whole(a[2], a[3]));
     const svint32_t own = svreinterpret_s32_s8(svuzp1_s8(low, high));
@@ -99,8 +99,8 @@ static inline void v_store_quads(int8_t *to, const vf *a)
         svmla_n_u32_x(all, svlsr_n_u32_x(all, lane, 2), svand_n_u32_x(all, lane, 3), VL / 4);
     svst1_s32(all, (int32_t *)(void *)to, svtbl_s32(own, from));
 }
-/* The larger one of each lane; `most` where the other is a NaN. */
+/* Return the larger value of each lane; `most` if a is a NaN. */
 static inline vf v_larger(vf a, vf most) { return svmaxnm_f32_x(v_all(), a, most); }
-/* Four weights in all lanes: of two packs in a vector, to[0] and to[1] are of the first one, to[2]
- * and to[3] of the second. */
+/* Four weights in all lanes. With two packs in a vector, to[0] and to[1] of v_quads have the first
+ * pack, to[2] and to[3] the second. */
 #define v_weights(first, second, j) dot_four(SVE_BITS > 256 && (j) >= 2 ? (second) : (first))

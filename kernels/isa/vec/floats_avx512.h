@@ -1,13 +1,13 @@
-/* Products of bf16, two to a lane: the operations that dot/floats*.tmpl.c are written with.
- * By hand, as those of dot_avx512.h: they need AVX512_BF16, and of 8-bit floats AVX512_VBMI. */
+/* Products of bf16, two in a lane: the operations that floats/*.tmpl.c use. In assembly, as in
+ * dot_avx512.h. They need AVX512_BF16, and for 8-bit floats AVX512_VBMI. */
 #define V_DOT_FLOATS
 
-/* Each lane of *acc grows by two products. Subnormals count as zero. */
+/* Add two products to each lane of *acc. Subnormals count as zero. */
 static inline void v_dot16_into(vf *acc, vi a, vi b)
 {
     __asm__("vdpbf16ps %2, %1, %0" : "+v"(*acc) : "v"(a), "v"(b));
 }
-/* VL floats, rounded to bf16 */
+/* Store VL floats, rounded to bf16. */
 static inline void v_store_rounded(uint16_t *p, vf a)
 {
     __m256i words;
@@ -15,7 +15,8 @@ static inline void v_store_rounded(uint16_t *p, vf a)
     _mm256_storeu_si256((__m256i *)(void *)p, words);
 }
 
-/* Bytes, or words, of a and of b in turn: of the lower half of each 16 bytes, or of the `upper`. */
+/* Interleave the bytes, or words, of a and b: in each 16 bytes those of the lower halves, or of the
+ * upper halves. */
 static inline vi v_zip_bytes(vi a, vi b, const bool upper)
 {
     return upper ? _mm512_unpackhi_epi8(a, b) : _mm512_unpacklo_epi8(a, b);
@@ -24,8 +25,8 @@ static inline vi v_zip_words(vi a, vi b, const bool upper)
 {
     return upper ? _mm512_unpackhi_epi16(a, b) : _mm512_unpacklo_epi16(a, b);
 }
-/* Words of two vectors as v_zip_bytes leaves them; and the sums of words that v_zip_words took in
- * turn, back in order. */
+/* v_as_zipped: put the words of two vectors in the order of v_zip_bytes. Then the reverse, for sums
+ * of words that v_zip_words interleaved. */
 static inline void v_as_zipped(vi *two)
 {
     vf a = _mm512_castsi512_ps(two[0]), b = _mm512_castsi512_ps(two[1]);
@@ -40,20 +41,20 @@ static inline void v_unzip(vf *two)
     two[1] = _mm512_permutex2var_ps(two[0], high, two[1]);
     two[0] = first;
 }
-/* Where the word of element d is then, of those of all pieces of a row; from a word to the one of
- * the element eight further. d is a multiple of 16. */
+/* Then: the place of the word of element d (a multiple of 16) among the words of a row; and from a
+ * word to that of the eighth element after it. */
 enum { ZIPPED_EIGHT = 32 };
 static inline int64_t v_zipped_at(int64_t d) { return d / 64 * 64 + d % 64 / 2; }
-/* The sums of two neighbours each, of words that v_zip_bytes took in turn. */
+/* Return the sums of pairs of neighbours, for words that v_zip_bytes interleaved. */
 static inline vf v_neighbours(vf a, vf b)
 {
     return _mm512_add_ps(_mm512_shuffle_ps(a, b, 0x88), _mm512_shuffle_ps(a, b, 0xdd));
 }
-/* The first n bytes, n in [0, VB); all bits that b has */
+/* v_keep_bytes: keep the first n bytes, n in [0, VB), and zero the rest; then the bitwise AND. */
 static inline vi v_keep_bytes(vi a, int n) { return _mm512_maskz_mov_epi8((1ull << n) - 1, a); }
 static inline vi v_int_and(vi a, vi b) { return _mm512_and_si512(a, b); }
 
-/* The bf16 of each code but for its sign: lower bytes of all, and upper ones. */
+/* A table of the bf16 of each code without its sign: lower bytes, upper bytes. */
 typedef struct vcodes {
     vi lower[2], upper[2];
 } vcodes;
@@ -62,7 +63,7 @@ static inline vcodes v_load_codes(const uint8_t (*bytes)[128])
     return (vcodes){{_mm512_loadu_si512(bytes[0]), _mm512_loadu_si512(bytes[0] + 64)},
                     {_mm512_loadu_si512(bytes[1]), _mm512_loadu_si512(bytes[1] + 64)}};
 }
-/* The entry of each byte but for its highest bit. */
+/* Look up each byte without its highest bit. */
 static inline vi v_entries(const vi *of, vi index)
 {
     __asm__("vpermi2b %2, %1, %0" : "+v"(index) : "v"(of[0]), "v"(of[1]));
@@ -81,7 +82,7 @@ static inline vi v_signed_as(vi bytes, vi x)
 
 #define V_TURNED
 
-/* 32-bit elements of LANES vectors: those at place j of all of them, in a[j]. */
+/* Transpose 32-bit elements of LANES vectors: a[j] gets element j of all vectors. */
 static inline void v_turn_square(vi *a)
 {
     vi lanes[16];
@@ -96,15 +97,15 @@ static inline void v_turn_square(vi *a)
         UNROLL_UP_TO(16) for (int i = 0; i < 4; i++) a[4 * i + j] = _mm512_castps_si512(four[i]);
     }
 }
-/* The first half of the bytes to the lower halves of all 16 bytes, the last to the upper ones: what
- * v_zip_bytes takes in turn then follows each other. */
+/* Move the first half of the bytes to the lower halves of all 16 bytes, the last half to the upper
+ * ones. v_zip_bytes then gives them in order. */
 static inline vi v_apart(vi a)
 {
     const vi from = _mm512_setr_epi32(0, 1, 8, 9, 2, 3, 10, 11, 4, 5, 12, 13, 6, 7, 14, 15);
     return _mm512_castps_si512(_mm512_permutexvar_ps(from, _mm512_castsi512_ps(a)));
 }
-/* For v_entries() of a vector of lower bytes and one of upper ones, both of four in each lane: the
- * words of the first two, or of the `others`. */
+/* Return indices for v_entries() of a vector of lower bytes and one of upper bytes, with four bytes
+ * in each lane: they give the words of the first two, or of the other two (`others`). */
 static inline vi v_words_of_lanes(const bool others)
 {
     const vi first =

@@ -1,8 +1,8 @@
-/* Products of bf16, two to a lane: the operations that dot/floats*.tmpl.c are written with.
- * By number, as those of dot_neon.h: they need BF16. */
+/* Products of bf16, two in a lane: the operations that floats/*.tmpl.c use. Instructions are
+ * encoded as numbers, as in dot_neon.h. They need BF16. */
 #define V_DOT_FLOATS
 
-/* Each lane of *acc grows by two products. Subnormals count as zero. */
+/* Add two products to each lane of *acc. Subnormals count as zero. */
 static inline void v_dot16_into(vf *acc, vi a, vi b)
 {
     /* bfdot, four lanes */
@@ -10,7 +10,7 @@ static inline void v_dot16_into(vf *acc, vi a, vi b)
             : "+w"(*acc)
             : "w"(a), "w"(b));
 }
-/* VL floats, rounded to bf16 */
+/* Store VL floats, rounded to bf16. */
 static inline void v_store_rounded(uint16_t *p, vf a)
 {
     uint16x4_t words;
@@ -20,7 +20,7 @@ static inline void v_store_rounded(uint16_t *p, vf a)
 }
 static inline void v_store_bytes(uint8_t *p, vi a) { vst1q_u8(p, vreinterpretq_u8_s32(a)); }
 
-/* Bytes, or words, of a and of b in turn: of the lower half, or of the `upper`. */
+/* Interleave the bytes, or words, of the lower halves of a and b, or of the upper halves. */
 static inline vi v_zip_bytes(vi a, vi b, const bool upper)
 {
     uint8x16_t x = vreinterpretq_u8_s32(a), y = vreinterpretq_u8_s32(b);
@@ -31,18 +31,18 @@ static inline vi v_zip_words(vi a, vi b, const bool upper)
     uint16x8_t x = vreinterpretq_u16_s32(a), y = vreinterpretq_u16_s32(b);
     return vreinterpretq_s32_u16(upper ? vzip2q_u16(x, y) : vzip1q_u16(x, y));
 }
-static inline void v_as_zipped(vi *two) { (void)two; } /* all are in order */
+static inline void v_as_zipped(vi *two) { (void)two; } /* words are in order */
 enum { ZIPPED_EIGHT = 8 };
 static inline int64_t v_zipped_at(int64_t d) { return d; }
 static inline void v_unzip(vf *two) { (void)two; }
-/* The sums of two neighbours each. */
+/* Return the sums of pairs of neighbours. */
 static inline vf v_neighbours(vf a, vf b) { return vpaddq_f32(a, b); }
-/* Eight bytes, again and again. */
+/* Repeat eight bytes in all of a vector. */
 static inline vi v_set_eight(const void *p)
 {
     return vreinterpretq_s32_u8(vcombine_u8(vld1_u8(p), vld1_u8(p)));
 }
-/* The first n bytes, n in [0, VB); all bits that b has */
+/* v_keep_bytes: keep the first n bytes, n in [0, VB), and zero the rest; then the bitwise AND. */
 static inline vi v_keep_bytes(vi a, int n)
 {
     const uint8x16_t at = {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15};
@@ -50,7 +50,7 @@ static inline vi v_keep_bytes(vi a, int n)
 }
 static inline vi v_int_and(vi a, vi b) { return vandq_s32(a, b); }
 
-/* The bf16 of each code but for its sign: lower bytes of all, and upper ones. */
+/* A table of the bf16 of each code without its sign: lower bytes, upper bytes. */
 typedef struct vcodes {
     uint8x16x4_t lower[2], upper[2];
 } vcodes;
@@ -66,7 +66,7 @@ static inline vcodes v_load_codes(const uint8_t (*bytes)[128])
     v_load_entries(codes.upper, bytes[1]);
     return codes;
 }
-/* The entry of each byte but for its highest bit. */
+/* Look up each byte without its highest bit. */
 static inline uint8x16_t v_entries(const uint8x16x4_t *of, vi x)
 {
     uint8x16_t index = vandq_u8(vreinterpretq_u8_s32(x), vdupq_n_u8(0x7f));

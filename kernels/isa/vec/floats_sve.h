@@ -1,14 +1,14 @@
-/* Products of bf16, two to a lane: the operations that dot/floats*.tmpl.c are written with.
- * By number, as dot_neon.h explains: they need SVE's BF16. */
+/* Products of bf16, two in a lane: the operations that floats/*.tmpl.c use. Instructions are
+ * encoded as numbers, as in dot_neon.h. They need SVE's BF16. */
 #define V_DOT_FLOATS
 
 __asm__(".irp n, "
         "0,1,2,3,4,5,6,7,8,9,10,11,12,13,14,15,16,17,18,19,20,21,22,23,24,25,26,27,28,29,30,31\n"
         "\t.equ .Lkvb_z\\n, \\n\n\t.equ .Lkvb_p\\n, \\n\n\t.endr");
-/* Each lane of *acc grows by two products. Subnormals count as zero. */
+/* Add two products to each lane of *acc. Subnormals count as zero. */
 static inline void v_dot16_into(vf *acc, vi a, vi b)
 {
-    svfloat32_t own = *acc; /* Clang has no register for a vector of fixed length */
+    svfloat32_t own = *acc; /* Clang cannot put a vector of fixed length in a register */
     const svint32_t x = a, y = b;
     /* bfdot */
     __asm__(".inst 0x64608000 | .Lkvb_%2 << 16 | .Lkvb_%1 << 5 | .Lkvb_%0"
@@ -16,7 +16,7 @@ static inline void v_dot16_into(vf *acc, vi a, vi b)
             : "w"(x), "w"(y));
     *acc = own;
 }
-/* VL floats, rounded to bf16 */
+/* Store VL floats, rounded to bf16. */
 static inline void v_store_rounded(uint16_t *p, vf a)
 {
     const svfloat32_t own = a;
@@ -32,7 +32,7 @@ static inline void v_store_bytes(uint8_t *p, vi a)
     svst1_u8(svptrue_b8(), p, svreinterpret_u8_s32(a));
 }
 
-/* Bytes, or words, of a and of b in turn: of the lower half, or of the `upper`. */
+/* Interleave the bytes, or words, of the lower halves of a and b, or of the upper halves. */
 static inline vi v_zip_bytes(vi a, vi b, const bool upper)
 {
     const vb x = svreinterpret_u8_s32(a), y = svreinterpret_u8_s32(b);
@@ -43,23 +43,23 @@ static inline vi v_zip_words(vi a, vi b, const bool upper)
     const vh x = svreinterpret_u16_s32(a), y = svreinterpret_u16_s32(b);
     return svreinterpret_s32_u16(upper ? svzip2_u16(x, y) : svzip1_u16(x, y));
 }
-static inline void v_as_zipped(vi *two) { (void)two; } /* all are in order */
+static inline void v_as_zipped(vi *two) { (void)two; } /* words are in order */
 enum { ZIPPED_EIGHT = 8 };
 static inline int64_t v_zipped_at(int64_t d) { return d; }
 static inline void v_unzip(vf *two) { (void)two; }
-/* The sums of two neighbours each. */
+/* Return the sums of pairs of neighbours. */
 static inline vf v_neighbours(vf a, vf b)
 {
     return svadd_f32_x(v_all(), svuzp1_f32(a, b), svuzp2_f32(a, b));
 }
-/* Eight bytes, again and again. */
+/* Repeat eight bytes in all of a vector. */
 static inline vi v_set_eight(const void *p)
 {
     int64_t eight;
     memcpy(&eight, p, sizeof eight);
     return svreinterpret_s32_s64(svdup_n_s64(eight));
 }
-/* The first n bytes, n in [0, VB); all bits that b has */
+/* v_keep_bytes: keep the first n bytes, n in [0, VB), and zero the rest; then the bitwise AND. */
 static inline vi v_keep_bytes(vi a, int n)
 {
     const vb bytes = svreinterpret_u8_s32(a);
@@ -67,8 +67,8 @@ static inline vi v_keep_bytes(vi a, int n)
 }
 static inline vi v_int_and(vi a, vi b) { return svand_s32_x(v_all(), a, b); }
 
-/* The bf16 of each code but for its sign: lower bytes of all, and upper ones. */
-enum { TABLES = 128 * 8 / SVE_BITS }; /* vectors that have an entry for each code */
+/* A table of the bf16 of each code without its sign: lower bytes, upper bytes. */
+enum { TABLES = 128 * 8 / SVE_BITS }; /* vectors of a table */
 typedef struct vcodes {
     vb lower[TABLES], upper[TABLES];
 } vcodes;
@@ -81,7 +81,7 @@ static inline vcodes v_load_codes(const uint8_t (*bytes)[128])
     }
     return codes;
 }
-/* The entry of each byte but for its highest bit: 0 of each vector that it is not in. */
+/* Look up each byte without its highest bit. A vector that does not have its entry gives 0. */
 static inline vb v_entries(const vb *of, vi x)
 {
     const vb index = svand_n_u8_x(svptrue_b8(), svreinterpret_u8_s32(x), 0x7f);

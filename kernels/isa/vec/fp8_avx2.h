@@ -1,6 +1,6 @@
-/* Floats of 8 bits: what isa/row/float8.tmpl.c is written with. Part of vec_avx2.h. */
-/* The sign fills all bits above an exponent: such a `bit` becomes what carries into it where `step`
- * is added. */
+/* 8-bit floats: the operations that isa/row/float8.tmpl.c uses. Part of vec_avx2.h. */
+/* The sign fills all bits above the exponent. Set the bit `bit` to the carry that adding `step`
+ * gives. */
 static inline __m128i v_carried(__m128i half, int step, int bit)
 {
     __m128i sum = _mm_add_epi16(half, _mm_set1_epi16((int16_t)step));
@@ -20,7 +20,7 @@ INLINE vf v_load_float8(const uint8_t *p, const int exponent, const int overflow
     half = v_carried(half, overflow, 1 << (10 + exponent));
     return _mm256_cvtph_ps(exponent < 4 ? v_carried(half, 1 << 13, 1 << 14) : half);
 }
-/* Two vectors at once. */
+/* Load two vectors at once. */
 INLINE void v_pair_float8(const uint8_t *p, const int exponent, const int overflow, vf *to)
 {
     __m128i codes = _mm_loadu_si128((const __m128i *)(const void *)p);
@@ -35,8 +35,9 @@ INLINE void v_pair_float8(const uint8_t *p, const int exponent, const int overfl
     to[0] = _mm256_cvtph_ps(_mm256_castsi256_si128(half));
     to[1] = _mm256_cvtph_ps(_mm256_extracti128_si256(half, 1));
 }
-/* Rounded to a format with values every 1 / steps of a power of two, of `least` for all below it;
- * at most `most`. Adding 2^23 times as much leaves no smaller bits. A NaN becomes all ones. */
+/* Round to a format whose values are 1 / steps of a power of two apart, and below `least` as far as
+ * there; the result is at most `most`. Adding 2^23 times the distance drops all smaller bits. A NaN
+ * becomes all ones. */
 static inline vf v_round_within(vf a, float steps, float least, float most)
 {
     vf nan = v_abs(_mm256_cmp_ps(a, a, _CMP_UNORD_Q)), size = v_min(v_abs(a), v_set1(most));
@@ -44,7 +45,7 @@ static inline vf v_round_within(vf a, float steps, float least, float most)
     vf far = v_mul(power, v_set1(0x1p23f / steps)), sign = _mm256_and_ps(a, v_set1(-0.0f));
     return _mm256_or_ps(_mm256_or_ps(v_sub(v_add(size, far), far), nan), sign);
 }
-/* The codes of what is an f16 with nothing below them. */
+/* Store the codes of values whose f16 has no bits below the code. */
 static inline void v_store_float8(uint8_t *p, vf a, int exponent)
 {
     __m128i half = _mm256_cvtps_ph(a, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC);

@@ -1,6 +1,6 @@
-/* Floats of 8 bits: what isa/row/float8.tmpl.c is written with. Part of vec_avx512.h. */
-/* The sign fills all bits above an exponent: such a `bit` becomes what carries into it where `step`
- * is added. */
+/* 8-bit floats: the operations that isa/row/float8.tmpl.c uses. Part of vec_avx512.h. */
+/* The sign fills all bits above the exponent. Set the bit `bit` to the carry that adding `step`
+ * gives. */
 static inline __m256i v_carried(__m256i half, int step, int bit)
 {
     __m256i sum = _mm256_add_epi16(half, _mm256_set1_epi16((int16_t)step));
@@ -19,7 +19,7 @@ INLINE vf v_load_float8(const uint8_t *p, const int exponent, const int overflow
     half = exponent < 5 ? v_carried(half, overflow, 1 << (10 + exponent)) : half;
     return _mm512_cvtph_ps(exponent < 4 ? v_carried(half, 1 << 13, 1 << 14) : half);
 }
-/* Two vectors at once. */
+/* Load two vectors at once. */
 INLINE void v_pair_float8(const uint8_t *p, const int exponent, const int overflow, vf *to)
 {
     __m512i codes = _mm512_cvtepi8_epi16(_mm256_loadu_si256((const __m256i *)(const void *)p));
@@ -29,8 +29,9 @@ INLINE void v_pair_float8(const uint8_t *p, const int exponent, const int overfl
     to[0] = _mm512_cvtph_ps(_mm512_castsi512_si256(half));
     to[1] = _mm512_cvtph_ps(_mm512_extracti64x4_epi64(half, 1));
 }
-/* Rounded to a format with values every 1 / steps of a power of two, of `least` for all below it;
- * at most `most`. Adding 2^23 times as much leaves no smaller bits. A NaN becomes all ones. */
+/* Round to a format whose values are 1 / steps of a power of two apart, and below `least` as far as
+ * there; the result is at most `most`. Adding 2^23 times the distance drops all smaller bits. A NaN
+ * becomes all ones. */
 static inline vf v_round_within(vf a, float steps, float least, float most)
 {
     vf size = v_min(v_abs(a), v_set1(most));
@@ -43,7 +44,7 @@ static inline vf v_round_within(vf a, float steps, float least, float most)
     __m512i sign = _mm512_and_si512(_mm512_castps_si512(a), _mm512_set1_epi32(INT32_MIN));
     return _mm512_castsi512_ps(_mm512_or_si512(bits, sign));
 }
-/* The codes of what is an f16 with nothing below them. */
+/* Store the codes of values whose f16 has no bits below the code. */
 static inline void v_store_float8(uint8_t *p, vf a, int exponent)
 {
     __m256i half = _mm512_cvtps_ph(a, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC);

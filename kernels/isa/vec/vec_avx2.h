@@ -1,5 +1,4 @@
-/* 256-bit vectors: AVX2, FMA, F16C. The operations that the templates in this folder are written
- * with. */
+/* 256-bit vectors: AVX2, FMA, F16C. The operations that the templates use. */
 #if !defined(__AVX2__) || !defined(__FMA__) || !defined(__F16C__)
 #error "this unit needs -mavx2 -mfma -mf16c"
 #endif
@@ -11,16 +10,16 @@
 #define QK_MOST 4 /* most query rows of a QK step */
 #define PV_ACC 8  /* accumulators of a PV slice: q_rows x vectors */
 #define PV_MOST 4 /* most query rows of a PV slice */
-/* two vectors of a row are converted at once, for less than twice one's work */
+/* two vectors of a row are converted at once, which is less work than one by one */
 #define V_PAIR_FLOAT8 1
 #define V_PAIR_bf16 1
-#define V_DEAL_bf16 1 /* one of them has the elements at even places, the other those between */
-/* independent FMA chains that hide the latency and, with two factors, fit the registers */
+#define V_DEAL_bf16 1 /* one of them has the even elements, the other the odd ones */
+/* independent FMA chains: they hide the latency and, with two factors, fit in registers */
 #define FLOPS_ACC 12
 
 typedef __m256 vf;
 
-/* The compiler must have computed a, in a register. */
+/* Make the compiler compute a, into a register. */
 static inline void v_pin(vf a) { __asm__ volatile("" : : "x"(a)); }
 
 static inline vf v_zero(void) { return _mm256_setzero_ps(); }
@@ -34,28 +33,28 @@ static inline vf v_div(vf a, vf b) { return _mm256_div_ps(a, b); }
 static inline vf v_max(vf a, vf b) { return _mm256_max_ps(a, b); }
 static inline vf v_min(vf a, vf b) { return _mm256_min_ps(a, b); }
 static inline vf v_fma(vf a, vf b, vf c) { return _mm256_fmadd_ps(a, b, c); } /* a * b + c */
-/* NaN lanes become 0. */
+/* Replace NaN lanes by 0. */
 static inline vf v_number(vf a) { return _mm256_and_ps(a, _mm256_cmp_ps(a, a, _CMP_ORD_Q)); }
-/* *acc += a * b. By hand: compilers copy accumulators around, and load b again for every use
- * instead of keeping it. */
+/* *acc += a * b. In assembly, because compilers copy accumulators, and load b again for every use.
+ */
 static inline void v_fma_into(vf *acc, vf a, vf b)
 {
     __asm__("vfmadd231ps %2, %1, %0" : "+x"(*acc) : "x"(a), "x"(b));
 }
 static inline vf v_abs(vf a) { return _mm256_andnot_ps(_mm256_set1_ps(-0.0f), a); }
 
-/* The first n lanes, n in [0, VL). */
+/* Return a mask of the first n lanes, n in [0, VL). */
 static inline __m256i v_first(int n)
 {
     return _mm256_cmpgt_epi32(_mm256_set1_epi32(n), _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7));
 }
 static inline vf v_keep(vf a, int n) { return _mm256_and_ps(a, _mm256_castsi256_ps(v_first(n))); }
-/* Lanes from n on become x. */
+/* Set the lanes from n on to x. */
 static inline vf v_fill(vf a, int n, float x)
 {
     return _mm256_blendv_ps(v_set1(x), a, _mm256_castsi256_ps(v_first(n)));
 }
-/* Touches only n floats. */
+/* Load n floats, and read no others. */
 static inline vf v_load_n(const float *p, int n) { return _mm256_maskload_ps(p, v_first(n)); }
 static inline void v_store_n(float *p, vf a, int n) { _mm256_maskstore_ps(p, v_first(n), a); }
 
@@ -83,7 +82,7 @@ static inline vf v_add_pairs(vf a, vf b)
 static inline vf v_sums(const vf *a)
 {
     vf s[4];
-    for (int i = 0; i < 4; i++) /* unpacks: hadd is the same in more micro-operations */
+    for (int i = 0; i < 4; i++) /* unpack, because hadd takes more micro-operations */
         s[i] = _mm256_add_ps(_mm256_unpacklo_ps(a[2 * i], a[2 * i + 1]),
                              _mm256_unpackhi_ps(a[2 * i], a[2 * i + 1]));
     vf lo = v_add_pairs(s[0], s[1]), hi = v_add_pairs(s[2], s[3]);
@@ -91,15 +90,15 @@ static inline vf v_sums(const vf *a)
                          _mm256_permute2f128_ps(lo, hi, 0x31));
 }
 
-/* round(a), and a * 2^n for an integral n of at least -126 */
+/* v_round: round to the nearest integer. v_scale2: a * 2^n, for an integer n of at least -126. */
 static inline vf v_round(vf a)
 {
     return _mm256_round_ps(a, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC);
 }
-/* Half way: away from zero. */
+/* Round to the nearest integer, ties away from zero. */
 static inline vf v_away(vf a)
 {
-    /* of what is below 1 / 2 */
+    /* add the largest value below 1 / 2 */
     vf most = _mm256_or_ps(_mm256_and_ps(a, v_set1(-0.0f)), v_set1(0x1.fffffep-2f));
     return _mm256_round_ps(v_add(a, most), _MM_FROUND_TO_ZERO | _MM_FROUND_NO_EXC);
 }
@@ -108,13 +107,13 @@ static inline vf v_scale2(vf a, vf n)
     return _mm256_castsi256_ps(
         _mm256_add_epi32(_mm256_castps_si256(a), _mm256_slli_epi32(_mm256_cvtps_epi32(n), 23)));
 }
-/* a where x is at least low, or NaN; else 0 */
+/* Return a if x >= low or x is NaN, else 0. */
 static inline vf v_unless_below(vf a, vf x, vf low)
 {
     return _mm256_and_ps(a, _mm256_cmp_ps(x, low, _CMP_NLT_UQ));
 }
 
-/* Rows: VL stored elements <-> floats, rounding to nearest even. */
+/* Loads and stores of rows: VL stored elements <-> floats, rounding to nearest even. */
 static inline vf v_load_f32(const uint8_t *p)
 {
     return _mm256_loadu_ps((const float *)(const void *)p);
@@ -128,14 +127,14 @@ static inline vf v_load_bf16(const uint8_t *p)
     __m256i wide = _mm256_cvtepu16_epi32(_mm_loadu_si128((const __m128i *)(const void *)p));
     return _mm256_castsi256_ps(_mm256_slli_epi32(wide, 16));
 }
-/* The elements at even places, and those between. */
+/* Load the even elements, and the odd ones. */
 static inline void v_pair_bf16(const uint8_t *p, vf *to)
 {
     __m256i both = _mm256_loadu_si256((const __m256i *)(const void *)p);
     to[0] = _mm256_castsi256_ps(_mm256_slli_epi32(both, 16));
     to[1] = _mm256_castsi256_ps(_mm256_and_si256(both, _mm256_set1_epi32(-0x10000)));
 }
-/* The same of two vectors that lie one behind the other, and back. */
+/* Deal two consecutive vectors in the same way, and the reverse. */
 static inline void v_deal(vf *pair)
 {
     __m256d even = _mm256_castps_pd(_mm256_shuffle_ps(pair[0], pair[1], 0x88));
@@ -154,8 +153,8 @@ static inline vf v_load_i8(const uint8_t *p)
     return _mm256_cvtepi32_ps(
         _mm256_cvtepi8_epi32(_mm_loadl_epi64((const __m128i *)(const void *)p)));
 }
-/* Cells of VL tokens, four bytes each, and one element of every cell: of i8 in units of 2^-24, at
- * the top of a lane. */
+/* Cells of VL tokens, four bytes each, and one element of every cell. Elements of i8 are at the top
+ * of a lane, in units of 2^-24. */
 typedef __m256i vcells;
 static inline vcells v_load_cells(const uint8_t *p)
 {
@@ -173,14 +172,14 @@ static inline vf v_cell_i8(vcells a, int element)
     return _mm256_cvtepi32_ps(element ? _mm256_and_si256(high, _mm256_set1_epi32(-0x1000000))
                                       : high);
 }
-/* The f16 at p, in all lanes. */
+/* Load the f16 at p into all lanes. */
 static inline vf v_half(const uint8_t *p)
 {
     int16_t half;
     memcpy(&half, p, sizeof half);
     return _mm256_cvtph_ps(_mm_set1_epi16(half));
 }
-/* Lower or upper halves of VL bytes, less 8. */
+/* Load the lower or upper nibbles of VL bytes, less 8. */
 static inline vf v_load_nibbles(const uint8_t *p, bool upper)
 {
     __m256i codes = _mm256_cvtepu8_epi32(_mm_loadl_epi64((const __m128i *)(const void *)p));
@@ -204,7 +203,7 @@ static inline void v_store_bf16(uint8_t *p, vf a)
     __m256i packed = _mm256_permute4x64_epi64(_mm256_packus_epi32(high, high), 0xd8);
     _mm_storeu_si128((__m128i *)(void *)p, _mm256_castsi256_si128(packed));
 }
-/* lanes within [-127, 127] */
+/* lanes must be within [-127, 127] */
 static inline void v_store_i8(uint8_t *p, vf a)
 {
     __m256i i = _mm256_cvtps_epi32(a);
@@ -215,7 +214,7 @@ static inline void v_store_i8(uint8_t *p, vf a)
 #include "isa/vec/fp8_avx2.h"
 #include "isa/vec/dot_avx2.h"
 
-/* The 16-bit words of b, added to those of a. */
+/* Add the 16-bit words of b to those of a. */
 static inline vi v_add_words(vi a, vf b) { return _mm256_add_epi16(a, _mm256_castps_si256(b)); }
 static inline vi v_load_words(const uint16_t *p)
 {
@@ -226,7 +225,7 @@ static inline void v_store_words(uint16_t *p, vi a)
     _mm256_storeu_si256((__m256i *)(void *)p, a);
 }
 
-/* One 64-byte line past the caches; `to` is aligned. */
+/* Store one 64-byte line past the caches. `to` is aligned. */
 static inline void v_stream(void *to, const void *from)
 {
     for (int i = 0; i < 4; i++)

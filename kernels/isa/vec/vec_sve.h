@@ -1,6 +1,6 @@
-/* SVE vectors of SVE_BITS, a length that is fixed when the unit is compiled: only such vectors can
- * stand in arrays. The operations that the templates in this folder are written with; vec_sve256.h
- * and vec_sve512.h include it. */
+/* SVE vectors of SVE_BITS bits. The length is fixed when the unit is compiled: only such vectors
+ * can be in arrays. The operations that the templates use. vec_sve256.h and vec_sve512.h include
+ * it. */
 #if !defined(__ARM_FEATURE_SVE) || __ARM_FEATURE_SVE_BITS != SVE_BITS
 #error "this unit needs -march=armv8.2-a+sve, and -msve-vector-bits of its own length"
 #endif
@@ -9,11 +9,11 @@
 #define VL (SVE_BITS / 32) /* float lanes */
 #define QK_ACC 16          /* accumulators of a QK step: tokens x q_rows */
 #define QK_MOST 8          /* most query rows of a QK step */
-/* one query row uses a row's vector when it is loaded: else 16 rows and 16 sums spill */
+/* one query row uses a row's vector as soon as it is loaded: else 16 rows and 16 sums spill */
 #define QK_AT_ONCE
 #define PV_ACC 16 /* accumulators of a PV slice: q_rows x vectors */
 #define PV_MOST 8 /* most query rows of a PV slice */
-/* independent FMA chains that hide the latency and, with two factors, fit the registers */
+/* independent FMA chains: they hide the latency and, with two factors, fit in registers */
 #define FLOPS_ACC 24
 
 #define FIXED __attribute__((arm_sve_vector_bits(SVE_BITS)))
@@ -21,11 +21,11 @@ typedef svfloat32_t vf FIXED;
 typedef svint32_t vi FIXED;
 typedef svuint32_t vu FIXED;
 
-/* The compiler must have computed a, in a register: clang finds one only for the type that has no
- * length. */
+/* Make the compiler compute a, into a register. Clang has registers only for the type without a
+ * fixed length. */
 static inline void v_pin(svfloat32_t a) { __asm__ volatile("" : : "w"(a)); }
 
-/* All lanes, and the first n, n in [0, VL). */
+/* Masks of all lanes, and of the first n, n in [0, VL). */
 static inline svbool_t v_all(void) { return svptrue_b32(); }
 static inline svbool_t v_first(int n) { return svwhilelt_b32_s32(0, n); }
 
@@ -40,22 +40,23 @@ static inline vf v_div(vf a, vf b) { return svdiv_f32_x(v_all(), a, b); }
 static inline vf v_max(vf a, vf b) { return svmax_f32_x(v_all(), a, b); }
 static inline vf v_min(vf a, vf b) { return svmin_f32_x(v_all(), a, b); }
 static inline vf v_fma(vf a, vf b, vf c) { return svmla_f32_x(v_all(), c, a, b); } /* a * b + c */
-/* NaN lanes become 0. */
+/* Replace NaN lanes by 0. */
 static inline vf v_number(vf a) { return svdup_n_f32_m(a, svcmpuo_f32(v_all(), a, a), 0.0f); }
-/* *acc += a * b. Not by hand as in vec_avx2.h: with 32 registers nothing is copied. */
+/* *acc += a * b. Not in assembly as in vec_avx2.h: with 32 registers the compiler copies nothing.
+ */
 static inline void v_fma_into(vf *acc, vf a, vf b) { *acc = v_fma(a, b, *acc); }
 static inline vf v_abs(vf a) { return svabs_f32_x(v_all(), a); }
 
 static inline vf v_keep(vf a, int n) { return svsel_f32(v_first(n), a, v_zero()); }
-/* Lanes from n on become x. */
+/* Set the lanes from n on to x. */
 static inline vf v_fill(vf a, int n, float x) { return svsel_f32(v_first(n), a, v_set1(x)); }
-/* Touches only n floats. */
+/* Load n floats, and read no others. */
 static inline vf v_load_n(const float *p, int n) { return svld1_f32(v_first(n), p); }
 static inline void v_store_n(float *p, vf a, int n) { svst1_f32(v_first(n), p, a); }
 
 static inline float v_hmax(vf a) { return svmaxv_f32(v_all(), a); }
 static inline float v_hsum(vf a) { return svaddv_f32(v_all(), a); }
-/* The sums of neighbouring lanes: those of a, then those of b. */
+/* Return the sums of neighbouring lanes: those of a, then those of b. */
 static inline vf v_add_pairs(vf a, vf b) { return v_add(svuzp1_f32(a, b), svuzp2_f32(a, b)); }
 static inline vf v_sums4(const vf *a)
 {
@@ -69,22 +70,22 @@ static inline vf v_sums(const vf *a) { return v_sums8(a); }
 static inline vf v_sums(const vf *a) { return v_add_pairs(v_sums8(a), v_sums8(a + 8)); }
 #endif
 
-/* round(a), and a * 2^n for an integral n of at least -126 */
+/* v_round: round to the nearest integer. v_scale2: a * 2^n, for an integer n of at least -126. */
 static inline vf v_round(vf a) { return svrintn_f32_x(v_all(), a); }
-/* Half way: away from zero. */
+/* Round to the nearest integer, ties away from zero. */
 static inline vf v_away(vf a) { return svrinta_f32_x(v_all(), a); }
 static inline vf v_scale2(vf a, vf n)
 {
     return svscale_f32_x(v_all(), a, svcvt_s32_f32_x(v_all(), n));
 }
-/* a where x is at least low, or NaN; else 0 */
+/* Return a if x >= low or x is NaN, else 0. */
 static inline vf v_unless_below(vf a, vf x, vf low)
 {
     return svdup_n_f32_m(a, svcmplt_f32(v_all(), x, low), 0.0f);
 }
 
-/* Rows: VL stored elements <-> floats, rounding to nearest even. Loads widen, stores narrow, each
- * lane in its place. */
+/* Loads and stores of rows: VL stored elements <-> floats, rounding to nearest even. Loads widen
+ * and stores narrow each lane. */
 static inline vf v_load_f32(const uint8_t *p)
 {
     return svld1_f32(v_all(), (const float *)(const void *)p);
@@ -105,9 +106,9 @@ static inline vf v_load_i8(const uint8_t *p)
 {
     return svcvt_f32_s32_x(v_all(), svld1sb_s32(v_all(), (const int8_t *)(const void *)p));
 }
-/* Floats of 8 bits: what isa/row/float8.tmpl.c is written with. */
-/* The sign fills all bits above an exponent: such a `bit` becomes what carries into it where `step`
- * is added. */
+/* 8-bit floats: the operations that isa/row/float8.tmpl.c uses. */
+/* The sign fills all bits above the exponent. Set the bit `bit` to the carry that adding `step`
+ * gives. */
 static inline vu v_carried(vu half, uint32_t step, uint32_t bit)
 {
     vu carry = svand_n_u32_x(v_all(), svadd_n_u32_x(v_all(), half, step), bit);
@@ -121,14 +122,14 @@ INLINE vf v_load_float8(const uint8_t *p, const int exponent, const int overflow
     half = exponent < 4 ? v_carried(half, 1u << 13, 1u << 14) : half;
     return svcvt_f32_f16_x(v_all(), svreinterpret_f16_u32(half));
 }
-/* Cells of VL tokens, four bytes each, and one element of every cell: of i8 in units of 2^-24, at
- * the top of a lane. */
+/* Cells of VL tokens, four bytes each, and one element of every cell. Elements of i8 are at the top
+ * of a lane, in units of 2^-24. */
 typedef vi vcells;
 static inline vcells v_load_cells(const uint8_t *p)
 {
     return svld1_s32(v_all(), (const int32_t *)(const void *)p);
 }
-/* The bits of an element of `width` at the top of each lane; those below are zero. */
+/* Move an element of `width` bits to the top of each lane; lower bits are zero. */
 static inline vcells v_cell_top(vcells a, int element, int width)
 {
     vcells high = svlsl_n_s32_x(v_all(), a, (uint32_t)(32 - width * (element + 1)));
@@ -144,14 +145,14 @@ static inline vf v_cell_i8(vcells a, int element)
 {
     return svcvt_f32_s32_x(v_all(), v_cell_top(a, element, 8));
 }
-/* The f16 at p, in all lanes. */
+/* Load the f16 at p into all lanes. */
 static inline vf v_half(const uint8_t *p)
 {
     uint16_t half;
     memcpy(&half, p, sizeof half);
     return svcvt_f32_f16_x(v_all(), svreinterpret_f16_u32(svdup_n_u32(half)));
 }
-/* Lower or upper halves of VL bytes, less 8. */
+/* Load the lower or upper nibbles of VL bytes, less 8. */
 static inline vf v_load_nibbles(const uint8_t *p, bool upper)
 {
     vu codes = svld1ub_u32(v_all(), p);
@@ -159,7 +160,7 @@ static inline vf v_load_nibbles(const uint8_t *p, bool upper)
     return svcvt_f32_s32_x(v_all(), svsub_n_s32_x(v_all(), svreinterpret_s32_u32(codes), 8));
 }
 static inline void v_store_f32(uint8_t *p, vf a) { svst1_f32(v_all(), (float *)(void *)p, a); }
-/* The lower half of each lane. */
+/* Store the lower half of each lane. */
 static inline void v_store_halves(uint8_t *p, vu a)
 {
     svst1h_u32(v_all(), (uint16_t *)(void *)p, a);
@@ -168,7 +169,7 @@ static inline void v_store_f16(uint8_t *p, vf a)
 {
     v_store_halves(p, svreinterpret_u32_f16(svcvt_f16_f32_x(v_all(), a)));
 }
-/* Integers, not bfcvt: not every CPU with SVE has it. */
+/* In integer arithmetic, because not every CPU with SVE has bfcvt. */
 static inline void v_store_bf16(uint8_t *p, vf a)
 {
     vu bits = svreinterpret_u32_f32(a);
@@ -178,13 +179,14 @@ static inline void v_store_bf16(uint8_t *p, vf a)
     vu high = svsel_u32(svcmpuo_f32(v_all(), a, a), quiet, near);
     v_store_halves(p, svlsr_n_u32_x(v_all(), high, 16));
 }
-/* lanes within [-127, 127]; the conversion alone would round towards zero */
+/* lanes must be within [-127, 127]; the conversion alone would round towards zero */
 static inline void v_store_i8(uint8_t *p, vf a)
 {
     svst1b_s32(v_all(), (int8_t *)(void *)p, svcvt_s32_f32_x(v_all(), v_round(a)));
 }
-/* Rounded to a format with values every 1 / steps of a power of two, of `least` for all below it;
- * at most `most`. Adding 2^23 times as much leaves no smaller bits. A NaN becomes all ones. */
+/* Round to a format whose values are 1 / steps of a power of two apart, and below `least` as far as
+ * there; the result is at most `most`. Adding 2^23 times the distance drops all smaller bits. A NaN
+ * becomes all ones. */
 static inline vf v_round_within(vf a, float steps, float least, float most)
 {
     vf size = v_min(v_abs(a), v_set1(most));
@@ -195,7 +197,7 @@ static inline vf v_round_within(vf a, float steps, float least, float most)
     vu sign = svand_n_u32_x(v_all(), svreinterpret_u32_f32(a), 0x80000000);
     return svreinterpret_f32_u32(svorr_u32_x(v_all(), bits, sign));
 }
-/* The codes of what is an f16 with nothing below them. */
+/* Store the codes of values whose f16 has no bits below the code. */
 static inline void v_store_float8(uint8_t *p, vf a, int exponent)
 {
     vu half = svreinterpret_u32_f16(svcvt_f16_f32_x(v_all(), a));
@@ -208,7 +210,7 @@ static inline void v_store_float8(uint8_t *p, vf a, int exponent)
 #include "isa/vec/dot_sve.h"
 #include "isa/vec/floats_sve.h"
 
-/* The 16-bit words of b, added to those of a. */
+/* Add the 16-bit words of b to those of a. */
 static inline vi v_add_words(vi a, vf b)
 {
     const svuint16_t words = svreinterpret_u16_f32(b);
@@ -223,7 +225,7 @@ static inline void v_store_words(uint16_t *p, vi a)
     svst1_u16(svptrue_b16(), p, svreinterpret_u16_s32(a));
 }
 
-/* One 64-byte line past the caches; `to` is aligned. */
+/* Store one 64-byte line past the caches. `to` is aligned. */
 static inline void v_stream(void *to, const void *from)
 {
     for (int i = 0; i < 64 / 4; i += VL)
@@ -234,4 +236,4 @@ static inline void v_stream_set(void *to, vf a)
     for (int i = 0; i < 64 / 4; i += VL)
         svstnt1_f32(v_all(), (float *)to + i, a);
 }
-static inline void v_stream_end(void) {} /* stnt1 is ordered with other stores as any store is */
+static inline void v_stream_end(void) {} /* stnt1 is ordered like any other store */

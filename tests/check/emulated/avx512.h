@@ -1,7 +1,7 @@
-/* isa/vec/vec_avx512.h with every 512-bit instruction spelled out lane by lane, for a CPU that has
- * only AVX2: the logic of the tier can be tested where the tier cannot run. Written from the
+/* isa/vec/vec_avx512.h with every 512-bit instruction emulated lane by lane, for a CPU that has
+ * only AVX2: so the logic of the tier can be tested where the tier cannot run. Written from the
  * operation sections of Intel's manual. */
-/* Its parts up to AVX2 alone, so that the names of the rest are free. */
+/* Include immintrin.h only up to AVX2, so that the other names are free. */
 #define _IMMINTRIN_H_INCLUDED
 #include <smmintrin.h>
 #include <avxintrin.h>
@@ -30,7 +30,7 @@ typedef union zmm {
 typedef zmm __m512, __m512i, __m512d;
 typedef uint16_t __mmask16;
 
-/* What a function that sets all lanes of `r` is made of. */
+/* The body of a function that sets all lanes of `r`. */
 #define LANES_OF(count, set)        \
     zmm r;                          \
     for (int i = 0; i < count; i++) \
@@ -162,7 +162,7 @@ static inline float scaled(float a, float n)
     return ldexpf(a, (int)fmaxf(fminf(floorf(n), 1000.0f), -1000.0f));
 }
 static inline zmm _mm512_scalef_ps(zmm a, zmm n) { EACH(r.f[i] = scaled(a.f[i], n.f[i])); }
-/* Without bits of a fraction to keep, which `how` may ask for */
+/* `how` must not ask for bits of the fraction */
 #define _mm512_roundscale_ps(a, how)                               \
     lanes_join(_mm256_round_ps(_mm512_extractf32x8_ps(a, 0), how), \
                _mm256_round_ps(_mm512_extractf32x8_ps(a, 1), how))
@@ -209,7 +209,7 @@ static inline __m128i _mm512_cvtepi32_epi8(zmm a)
 
 /* ---- whole numbers --------------------------------------------------------------------------- */
 
-/* Not inline, where the templates unroll: a compiler takes minutes over so many copies. */
+/* Not inline where templates unroll: compiling so many copies takes minutes. */
 #define CALLED static __attribute__((noinline))
 
 static inline zmm _mm512_set1_epi16(int x) { SHORTS(r.w[i] = (int16_t)x); }
@@ -251,7 +251,7 @@ CALLED zmm _mm512_cvtepi8_epi16(__m256i a)
 }
 #include "products.h"
 
-/* ---- the same by other names ----------------------------------------------------------------- */
+/* ---- the same under other names -------------------------------------------------------------- */
 
 #define _mm512_castps_si512(a) (a)
 #define _mm512_castsi512_ps(a) (a)
@@ -272,7 +272,7 @@ CALLED zmm _mm512_cvtepi8_epi16(__m256i a)
 #define _mm512_unpacklo_epi16(a, b) lanes_unpack(a, b, 0, 2)
 #define _mm512_unpacklo_epi8(a, b) lanes_unpack(a, b, 0, 1)
 
-/* these name registers that are not there, and are never called */
+/* these use registers that do not exist here, and are never called */
 #define v_pin v_pin_zmm
 #define v_fma_into v_fma_into_zmm
 #define v_hide v_hide_zmm
@@ -295,4 +295,4 @@ static inline vi v_entries(const vi *of, vi index) { return lanes_permi2b(index,
 static inline void v_fma_into(vf *acc, vf a, vf b) { *acc = v_fma(a, b, *acc); }
 static inline void v_hide(vi *a) { __asm__ volatile("" : "+m"(*a)); }
 static inline void v_pin(vf a) { __asm__ volatile("" : : "m"(a)); }
-#undef EACH /* a word of isa/unit.c */
+#undef EACH /* isa/unit.c uses this name */

@@ -1,7 +1,7 @@
-/* Products of bytes and of bf16, and what those take, as avx512.h has the rest. */
+/* The emulation of products of bytes and of bf16; avx512.h has the rest. */
 #include <float.h>
 
-/* Half a 128-bit lane of a and of b, which take turns: half 0 or 1, in elements of `bytes`. */
+/* Interleave half 0 or 1 of each 128-bit lane of a and b, in elements of `bytes` bytes. */
 CALLED zmm lanes_unpack(zmm a, zmm b, int half, int bytes)
 {
     zmm r;
@@ -29,7 +29,7 @@ static inline zmm _mm512_maskz_cvtps_epi32(uint16_t k, zmm a)
 {
     return _mm512_maskz_mov_ps(k, _mm512_cvtps_epi32(a));
 }
-/* 128 bits at a time: lanes of a, then of b, of half the width and no larger than that holds. */
+/* Pack 128 bits at a time: lanes of a, then of b, saturated to half their width. */
 static inline int32_t lanes_within(int32_t x, int32_t most)
 {
     return x > most ? most : x < -most - 1 ? -most - 1 : x;
@@ -69,7 +69,7 @@ CALLED zmm _mm512_permutex2var_epi16(zmm a, zmm index, zmm b)
 {
     SHORTS(r.h[i] = (index.h[i] & 32 ? b : a).h[index.h[i] & 31]);
 }
-/* vpermi2b: a byte of two vectors for each one of `index`. */
+/* vpermi2b: for each byte of `index`, a byte of two vectors. */
 CALLED zmm lanes_permi2b(zmm index, zmm a, zmm b)
 {
     zmm r;

@@ -1,5 +1,5 @@
-/* The avx512 tier is emulated in this build, so it runs where avx2 does, with all its halves. cpu.c
- * is compiled with its own answers under the names kvb_cpu_runs and kvb_cpu_half_runs. */
+/* In this build the avx512 tier is emulated: it runs where avx2 does, with all its halves. cpu.c is
+ * compiled with other names for its functions: kvb_cpu_runs and kvb_cpu_half_runs. */
 #include "tier/tier.h"
 
 int32_t kvb_cpu_runs(int32_t isa);
