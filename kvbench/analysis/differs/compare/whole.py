@@ -84,7 +84,7 @@ def compare(
     if not seen:
         first = lost[0]
         raise NotComparable(
-            f"none of the {len(lost)} points that both runs have can be compared; the first:"
+            f"no point that both runs have can be compared; the first of {len(lost)}:"
             f" {first.name}: {first.note}",
             "measure them again",
         )
