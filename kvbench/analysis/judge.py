@@ -394,9 +394,11 @@ def _signed(count: int) -> np.ndarray:
 
 
 def _dealt(base: int, head: int) -> tuple[np.ndarray, np.ndarray]:
-    """For each count, a pair of sides (head first) in which so many of head's values lie above
-    values of base: `full` of head's lie above all of base's, one above just `rest` of them, and the
-    others below all.
+    """A made-up pair of sides, head first, for each value of the statistic: the number of pairs of
+    values in which head's lies above base's.
+
+    `full` of head's values lie above all of base's, one lies above `rest` of them, and the others
+    lie below all.
     """
     full, rest = (each[:, None] for each in np.divmod(np.arange(base * head + 1), base))
     place = np.arange(head)

@@ -27,7 +27,7 @@ from kvbench.analysis.judge import LIMITS, OUTSIDE
 # share of the rate that may be spent = (share of the launches) ** _EARLY
 _EARLY = 1 / 3
 _ROUNDING = 1 + 1e-9
-# rates of both directions together: close together near 0.05, down to the least that a page needs
+# steps of rates, of both directions together: fine from 0.05 to 0.005, then coarse to 0.0001
 _STEPS = (-15, -10, -5, *range(13), *range(16, 33, 4))
 RATES = tuple(2 * OUTSIDE * 10 ** (-step / 12) for step in _STEPS)
 _FEWEST = math.ceil(-math.log2(LIMITS.rate))  # the fewest launches that can show a difference

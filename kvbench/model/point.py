@@ -253,7 +253,7 @@ class Point(Visited):
 
     @property
     def words(self) -> tuple[str, ...]:
-        """Of its kernel."""
+        """Op, variant, layout, dtype and isa of its kernel."""
         variant = self.variant if self.engine == OURS else self.engine
         return self.op, variant, self.layout, self.kv_dtype, self.isa
 

@@ -8,7 +8,8 @@ from pathlib import Path
 import kvbench
 from kvbench.errors import BadLibrary
 
-TRACE, MEAN, LONGEST = "trace", "trace-mean", "trace-longest"  # the lengths of a draw; see drawn()
+# what a batch takes from a draw: the lengths as drawn, the mean for all, the longest for all
+TRACE, MEAN, LONGEST = "trace", "trace-mean", "trace-longest"
 _TABLE = Path("suites", "traces", "azure-chat-2023.toml")
 
 

@@ -66,13 +66,13 @@ def test_the_ratio_and_its_interval_are_of_launches():
     assert (row["ratio"], row["ratio_low"], row["ratio_high"]) == pytest.approx(
         np.exp((means[22], means[5], means[39]))
     )
-    # there are 1, 1, 1, 2, 2, 3 ways to sum to 0, 1, ... 5
+    # ways to sum to 0, 1, ... 5
     assert row["confidence"] == pytest.approx(1 - 2 * 10 / 2**9)
 
 
 def test_visits_apart_say_nothing():
     assert rows_of(own(HEAD, POSITION, PAGED)) == []
-    assert row_of([1.1] * 6)["ratio"] == pytest.approx(1 / 1.1)  # in visits of their own they are equal
+    assert row_of([1.1] * 6)["ratio"] == pytest.approx(1 / 1.1)  # alone they are equal
 
 
 def test_only_rounds_of_both_count():

@@ -183,7 +183,7 @@ def test_a_machine_that_changed_by_more(machine, word):
     """The point is 20% slower beside its twin, whose time changed by a factor of 1.1 or 1.3 either
     way. Where it fell, seconds say that the point is faster.
     """
-    follow = [1 + 0.05 * math.sin(n) for n in range(LAUNCHES)]  # what a launch does to point and twin
+    follow = [1 + 0.05 * math.sin(n) for n in range(LAUNCHES)]  # noise of a launch
     launched = lambda rate, twin: [
         visit(n, {"point": [rate * times * LUCK[n]], "twin": [twin * times]})
         for n, times in enumerate(follow)
