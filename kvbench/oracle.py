@@ -329,7 +329,8 @@ def _tokens(held: _Ranges) -> np.ndarray:
 
 
 def _blocks(held: _Ranges) -> Iterator[tuple[slice, int, int]]:
-    """The blocks of the held tokens: their positions among these, the first token, and the count.
+    """The blocks of the held tokens: their positions among these, the first token, and the
+    count.
     """
     before = 0
     for first, last in held:
@@ -342,7 +343,8 @@ def _blocks(held: _Ranges) -> Iterator[tuple[slice, int, int]]:
 def _heads(
     q: np.ndarray, rows: np.ndarray
 ) -> Iterator[tuple[tuple[int, slice, slice], tuple[int, slice, int]]]:
-    """For each sequence and KV head: the index of its group's queries, and the index of its rows.
+    """For each sequence and KV head: the index of its group's queries, and the index of its
+    rows.
     """
     group, every = q.shape[2] // rows.shape[2], slice(None)
     for b, h in product(range(len(q)), range(rows.shape[2])):
@@ -357,7 +359,8 @@ def _product(left: np.ndarray, right: np.ndarray) -> np.ndarray:
 def _softmax(
     scores: np.ndarray, spans: list[list[_Span | None]], tokens: np.ndarray, asked: Scores
 ) -> np.ndarray:
-    """The softmax in place, over the tokens that each query attends to. Other tokens have weight 0.
+    """The softmax in place, over the tokens that each query attends to. Other tokens have weight
+    0.
     """
     sinks = np.full(scores.shape[2], -np.inf) if asked.sinks is None else _by_head(asked.sinks)
     for b, query in np.ndindex(scores.shape[:2]):

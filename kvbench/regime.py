@@ -86,7 +86,9 @@ class Window:
     low: Annotated[float, about("bytes: smallest footprint that the L3 feeds")]
     high: Annotated[float, about("bytes: largest footprint that the L3 feeds")]
     open: Annotated[bool, about("whether such a footprint exists")]
-    largest_threads: Annotated[int, about("most threads for which a footprint exists; 0: not even for one")]
+    largest_threads: Annotated[
+        int, about("most threads for which a footprint exists; 0: not even for one")
+    ]
 
 
 @dataclass(frozen=True, slots=True)

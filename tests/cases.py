@@ -108,7 +108,8 @@ class Case:
 
     @property
     def ranges(self) -> list[list[tuple[int, int]]]:
-        """As spans, but split in two if tokens between the first ones and the others are left out.
+        """As spans, but split in two if tokens between the first ones and the others are left
+        out.
         """
         held = enumerate(self.lengths.tolist())
         return [self.queries.ranges(seq, length, self.window) for seq, length in held]

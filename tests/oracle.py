@@ -326,7 +326,8 @@ def load(
 
 
 def v_scales(shape: Shape, planes: Planes, table, seq: int, first: int, count: int) -> np.ndarray:
-    """Scales of V's rows in a format of codes: [H, count, 1]; for packed rows one for each block.
+    """Scales of V's rows in a format of codes: [H, count, 1]; for packed rows one for each
+    block.
     """
     side, slots = shape.v, slots_of(shape, first, count)
     rows, scales = places(shape, side, table, seq, slots)

@@ -19,7 +19,8 @@ class Scores:
     sinks: np.ndarray | None = None  # float32 [Hq]
 
     def of(self, products: np.ndarray, distance: np.ndarray) -> np.ndarray:
-        """Scores from scaled products [H, G, T]. distance: [T], from the query's own token to each.
+        """Scores from scaled products [H, G, T]. distance: [T], from the query's own token to
+        each.
         """
         found = products
         if self.softcap:

@@ -1,2 +1,3 @@
-"""Compute what samples say. All functions are pure: nothing here measures, reads files or prints.
+"""Compute what samples say. All functions are pure: nothing here measures, reads files or
+prints.
 """

@@ -169,7 +169,8 @@ class Question:
     q: Mapping[str, float] = field(default_factory=dict)
 
     def changed(self, rate: float) -> str:
-        """The direction of the change at this rate of false discoveries; "" if there is no change.
+        """The direction of the change at this rate of false discoveries; "" if there is no
+        change.
         """
         ways = (
             way
@@ -330,7 +331,8 @@ def _difference(
 def _ends(
     estimates: np.ndarray, chances: np.ndarray, outside: float = OUTSIDE
 ) -> tuple[np.ndarray, np.ndarray]:
-    """The ends of the interval: at each end, the estimates that the test would reject are left out.
+    """The ends of the interval: at each end, the estimates that the test would reject are left
+    out.
     """
     ends = int((chances <= outside).sum())
     if not ends:

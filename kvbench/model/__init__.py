@@ -1,4 +1,5 @@
-"""The frozen values that pass between the parts. Their methods only compute from their own fields.
+"""The frozen values that pass between the parts. Their methods only compute from their own
+fields.
 """
 
 from kvbench.model.contrast import Contrast

@@ -1,4 +1,5 @@
-"""Types of fields with limits, which msgspec checks, and with a meaning, which the schemas print.
+"""Types of fields with limits, which msgspec checks, and with a meaning, which the schemas
+print.
 """
 
 from dataclasses import dataclass

@@ -39,9 +39,7 @@ class Chase:
     """What a record says of the chase of its point."""
 
     cpu: Annotated[Count, about("the CPU that chases")]
-    bytes: Annotated[
-        Size, about("bytes: the random cycle, at least 4 times all last-level caches")
-    ]
+    bytes: Annotated[Size, about("bytes: the random cycle, at least 4 times all last-level caches")]
     huge_bytes: Annotated[Count, about("bytes: the part of the cycle that really is on huge pages")]
     loads: Annotated[Size, about("loads of one step, the shortest piece that is timed")]
 

@@ -20,7 +20,8 @@ class Format:
 
     dtype: Annotated[str, about("number format of K and V")]
     gbps: Annotated[
-        float | None, about("GB/s: of the measured decode, with its query and output; null if unknown")
+        float | None,
+        about("GB/s: of the measured decode, with its query and output; null if unknown"),
     ]
     low: Annotated[float | None, about("GB/s: lower end of its interval")]
     high: Annotated[float | None, about("GB/s: upper end of its interval")]
@@ -28,9 +29,12 @@ class Format:
         str,
         about("the point whose decode was measured; empty: the best read is used, an upper limit"),
     ]
-    group: Annotated[int | None, about("query heads per KV head of the measured point; null: none was measured")]
+    group: Annotated[
+        int | None, about("query heads per KV head of the measured point; null: none was measured")
+    ]
     overtakes: Annotated[
-        int | None, about("tokens: from this context on a step reads more cache than weights; null: never")
+        int | None,
+        about("tokens: from this context on a step reads more cache than weights; null: never"),
     ]
     pays: Annotated[
         int | None,
@@ -45,12 +49,16 @@ class Expected:
     dtype: Annotated[str, about("number format of K and V")]
     bytes: Annotated[int, about("bytes: the part of the cache that a step reads, all sequences")]
     most: Annotated[
-        float | None, about("tokens per second: of the batch, if a step read everything at the best read rate")
+        float | None,
+        about("tokens per second: of the batch, if a step read everything at the best read rate"),
     ]
     tokens: Annotated[
-        float | None, about("tokens per second: of the batch, with the cache read at its format's own rate")
+        float | None,
+        about("tokens per second: of the batch, with the cache read at its format's own rate"),
     ]
-    seconds: Annotated[float | None, about("seconds: for the cache alone in one step, at that rate")]
+    seconds: Annotated[
+        float | None, about("seconds: for the cache alone in one step, at that rate")
+    ]
     users: Annotated[
         int | None, about("sequences that fit in memory beside the weights; null if unknown")
     ]
@@ -60,15 +68,18 @@ class Expected:
 class Row:
     context: Annotated[int, about("tokens of every sequence")]
     slice_bytes: Annotated[
-        int, about("bytes: one of the layers that attend to the most tokens, all sequences, with padding")
+        int,
+        about(
+            "bytes: one of the layers that attend to the most tokens, all sequences, with padding"
+        ),
     ]
-    level: Annotated[str, about("cache level that holds that slice: L1, L2, L3, DRAM, mixed, unknown")]
+    level: Annotated[
+        str, about("cache level that holds that slice: L1, L2, L3, DRAM, mixed, unknown")
+    ]
     cells: Annotated[tuple[Expected, ...], about("by number format")]
     best: Annotated[
         str,
-        about(
-            "the fastest measured format; if several are level, the one that rounds least"
-        ),
+        about("the fastest measured format; if several are level, the one that rounds least"),
     ]
 
     def of(self, dtype: str) -> Expected:
@@ -82,11 +93,15 @@ class Half:
     dtype: Annotated[str, about("number format of K and V; K + V for a pair")]
     bytes_per_token: Annotated[int, about("bytes: of one token of one sequence in all layers")]
     error: Annotated[
-        float, about("share: root mean square error of the output, with keys from a normal distribution")
+        float,
+        about("share: root mean square error of the output, with keys from a normal distribution"),
     ]
-    error_heavy: Annotated[float, about("share: the same error, with keys of which some elements are large")]
+    error_heavy: Annotated[
+        float, about("share: the same error, with keys of which some elements are large")
+    ]
     alone: Annotated[
-        float | None, about("tokens per second: of the batch, reading the cache alone; null if unknown")
+        float | None,
+        about("tokens per second: of the batch, reading the cache alone; null if unknown"),
     ]
     tokens: Annotated[
         float | None, about("tokens per second: of the batch, with the weights; null if unknown")
@@ -102,7 +117,9 @@ class Beside:
 
     pair: Annotated[str, about("K + V")]
     context: Annotated[int, about("tokens of every sequence")]
-    formats: Annotated[tuple[Half, ...], about("K's format for both, V's format for both, and the pair")]
+    formats: Annotated[
+        tuple[Half, ...], about("K's format for both, V's format for both, and the pair")
+    ]
 
 
 @dataclass(frozen=True, slots=True)
@@ -168,9 +185,7 @@ class Attention:
         float, about("ratio: bytes per token and layer of this model over those that were timed")
     ]
     start: Annotated[float, about("seconds: of a layer at context 0, where the line begins")]
-    slope: Annotated[
-        float, about("seconds: that a layer takes longer for each 1,000 tokens")
-    ]
+    slope: Annotated[float, about("seconds: that a layer takes longer for each 1,000 tokens")]
     off: Annotated[float, about("share: largest distance of a measured time from the line")]
 
 
@@ -182,7 +197,9 @@ class Held:
     step: Annotated[float, about("seconds: of a step")]
     weights: Annotated[float, about("share: reading the weights")]
     attention: Annotated[float, about("share: the engine's attention, as timed alone")]
-    rest: Annotated[float, about("share: everything else; below 0 if the parts take longer than the step")]
+    rest: Annotated[
+        float, about("share: everything else; below 0 if the parts take longer than the step")
+    ]
     left: Annotated[float, about("seconds: everything else, or by how much the parts take longer")]
     over: Annotated[bool, about("whether the parts alone take longer than the step")]
     off: Annotated[float, about("share of the measured rate by which the prediction exceeds it")]
@@ -191,7 +208,7 @@ class Held:
         str,
         about(
             "the part of the prediction that is off more: attention grows with the context,"
-" other does not; empty if only one context was measured",
+            " other does not; empty if only one context was measured",
             *("attention", "other", ""),
         ),
     ]
@@ -203,14 +220,18 @@ class Predicted:
 
     context: Annotated[int, about("tokens")]
     dtype: Annotated[str, about("number format of K and V")]
-    level: Annotated[str, about("level that holds weights and cache: L1, L2, L3, DRAM, mixed, unknown")]
+    level: Annotated[
+        str, about("level that holds weights and cache: L1, L2, L3, DRAM, mixed, unknown")
+    ]
     reads: Annotated[str, about("level of the plain reads whose rate the weights are divided by")]
     weights: Annotated[float, about("seconds: reading the weights")]
     attention: Annotated[float, about("seconds: the engine's attention in all layers")]
     tokens: Annotated[float, about("tokens per second: predicted")]
     low: Annotated[float, about("tokens per second: with the slower ends of both parts")]
     high: Annotated[float, about("tokens per second: with the faster ends of both parts")]
-    outside: Annotated[bool, about("whether the context lies outside the contexts that the run timed")]
+    outside: Annotated[
+        bool, about("whether the context lies outside the contexts that the run timed")
+    ]
     held: Annotated[Held | None, about("what --measured gave at this context; else null")]
 
 
@@ -241,7 +262,8 @@ class Range:
     """A number that is known within limits."""
 
     value: Annotated[
-        float | None, about("in the unit of its key: as measured; null if only the limits are known")
+        float | None,
+        about("in the unit of its key: as measured; null if only the limits are known"),
     ]
     low: Annotated[float, about("in the unit of its key: at least")]
     high: Annotated[float, about("in the unit of its key: at most")]
@@ -256,16 +278,25 @@ class Queries:
     """
 
     queries: Annotated[
-        int | None, about("number of queries that `times` was timed with: this many, or the next larger number"
-" that was timed")
+        int | None,
+        about(
+            "number of queries that `times` was timed with: this many, or the next larger number"
+            " that was timed"
+        ),
     ]
-    times: Annotated[Range, about("ratio: attention time for the queries of the step over that for one query")]
+    times: Annotated[
+        Range, about("ratio: attention time for the queries of the step over that for one query")
+    ]
     gbps: Annotated[
         float | None, about("GB/s: of K, V and scales with one query; null if not timed")
     ]
     kernel: Annotated[str, about("variant and layout that were timed; empty if none was")]
-    group: Annotated[int | None, about("query heads per KV head that were timed; null if none were")]
-    context: Annotated[int | None, about("tokens of every sequence that were timed; null if none were")]
+    group: Annotated[
+        int | None, about("query heads per KV head that were timed; null if none were")
+    ]
+    context: Annotated[
+        int | None, about("tokens of every sequence that were timed; null if none were")
+    ]
 
 
 @dataclass(frozen=True, slots=True)
@@ -285,14 +316,19 @@ class Drafted:
     tokens: Annotated[Range, about("tokens per second: of the batch, with drafts")]
     times: Annotated[Range, about("ratio: tokens per second with drafts over those without")]
     spare: Annotated[
-        Range, about("seconds: the most that drafting for a step may cost so that it pays; below 0: it"
-" cannot pay")
+        Range,
+        about(
+            "seconds: the most that drafting for a step may cost so that it pays; below 0: it"
+            " cannot pay"
+        ),
     ]
-    share: Annotated[
-        float, about("share of a plain step that drafting may cost and surely pay")
-    ]
+    share: Annotated[float, about("share of a plain step that drafting may cost and surely pay")]
     pays: Annotated[
-        str, about("whether it pays; if: it pays where drafting costs less than the low end of `spare`", *PAYS)
+        str,
+        about(
+            "whether it pays; if: it pays where drafting costs less than the low end of `spare`",
+            *PAYS,
+        ),
     ]
 
 
@@ -317,13 +353,15 @@ class DraftedFormat:
 
 @dataclass(frozen=True, slots=True)
 class Drafting:
-    """Speculative decoding: drafted tokens are verified together with the newest token in one step.
+    """Speculative decoding: drafted tokens are verified together with the newest token in one
+    step.
     """
 
     drafts: Annotated[int, about("tokens that are drafted for each sequence and step")]
     queries: Annotated[int, about("queries of a sequence in a step that verifies: drafts + 1")]
     accept: Annotated[
-        tuple[float, ...], about("share of the steps that accept the first draft, the second draft, and so on")
+        tuple[float, ...],
+        about("share of the steps that accept the first draft, the second draft, and so on"),
     ]
     powers: Annotated[bool, about("whether one share was given, so that the shares are its powers")]
     yields: Annotated[
@@ -343,7 +381,7 @@ class Drafting:
         str,
         about(
             "what takes longer for the weights: to read them, or to multiply in float32; if it"
-" is to multiply, ranges go from `narrow` or reading up to float32",
+            " is to multiply, ranges go from `narrow` or reading up to float32",
             READS,
             ARITHMETIC,
         ),

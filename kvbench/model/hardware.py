@@ -18,9 +18,7 @@ FactValue = Scalar | list[Scalar | dict[str, Scalar]] | dict[str, Scalar]
 class Fact:
     """One fact about the machine."""
 
-    value: Annotated[
-        FactValue, about("of any type; null if unknown: then `note` says why")
-    ]
+    value: Annotated[FactValue, about("of any type; null if unknown: then `note` says why")]
     source: Annotated[str, about("where it comes from")]
     confidence: Annotated[str, about("how far it can be trusted", "high", "low", "none")]
     note: Annotated[str, about("remark; empty if none")] = ""

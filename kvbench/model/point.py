@@ -126,7 +126,7 @@ class Point(Visited):
         str,
         about(
             "hot: one slice again and again; rotate: the slices in turn; evicted: caches flushed"
-" before a pass"
+            " before a pass"
         ),
     ] = of(
         "word",
@@ -136,7 +136,8 @@ class Point(Visited):
         words=("hot", "rotate", "evicted"),
     )
     schedule: Annotated[
-        str, about("order of rows and prefetches that was asked for; auto: the fastest, as measured")
+        str,
+        about("order of rows and prefetches that was asked for; auto: the fastest, as measured"),
     ] = of(
         "word",
         AUTO,
@@ -145,14 +146,18 @@ class Point(Visited):
         within="op",
         walked=True,
     )
-    pad: Annotated[Count | None, about("bytes of padding after each head's plane; null: the default")] = of(
+    pad: Annotated[
+        Count | None, about("bytes of padding after each head's plane; null: the default")
+    ] = of(
         "count from 0",
         None,
         "pad={}",
         "Bytes of padding after each head. [default: what makes it an odd number of cache lines]",
         sized=True,
     )
-    deterministic: Annotated[bool, about("whether the work is split by the shape alone, whatever the threads")] = of(
+    deterministic: Annotated[
+        bool, about("whether the work is split by the shape alone, whatever the threads")
+    ] = of(
         "flag",
         False,
         "deterministic",
@@ -174,7 +179,7 @@ class Point(Visited):
         str,
         about(
             "where its memory lies: local, with the threads; interleave, over all nodes; or one"
-" node"
+            " node"
         ),
     ] = of(
         "memory",
@@ -188,7 +193,7 @@ class Point(Visited):
         Count,
         about(
             "bytes of memory read before each pass, untimed; in a step after each layer, timed:"
-" the weights"
+            " the weights"
         ),
     ] = of(
         "between",
@@ -226,7 +231,7 @@ class Point(Visited):
         str,
         about(
             "where a thread chases pointers beside it: none; node, on a free core of its NUMA"
-" node; remote, on another node; sibling, on an SMT sibling of one of its cores"
+            " node; remote, on another node; sibling, on an SMT sibling of one of its cores"
         ),
     ] = of(
         "word",

@@ -112,7 +112,8 @@ def alike(one: float, other: float) -> bool:
 
 
 def comparable(one: Sample, other: Sample) -> bool:
-    """Whether both samples are about equally long, each relative to the length that was aimed at.
+    """Whether both samples are about equally long, each relative to the length that was aimed
+    at.
     """
     return alike(one.seconds * (other.sample_time or 1.0), other.seconds * (one.sample_time or 1.0))
 

@@ -35,9 +35,9 @@ class Shape:
     head_dim: Annotated[Size, about("elements of a row")] = of(
         "count", None, "d={}", "Elements of a row of K or V.", usual=True
     )
-    context: Annotated[Size, about("tokens that every sequence holds; if lengths differ, the longest")] = of(
-        "context", 4096, "t={}", "Tokens in every sequence, such as 8k."
-    )
+    context: Annotated[
+        Size, about("tokens that every sequence holds; if lengths differ, the longest")
+    ] = of("context", 4096, "t={}", "Tokens in every sequence, such as 8k.")
     capacity: Annotated[Size, about("tokens that each sequence has room for")] = of(
         "count",
         None,
@@ -70,7 +70,7 @@ class Shape:
         Count,
         about(
             "in each set of this many layers the last attends to all tokens, the others to the"
-" window; 0: none"
+            " window; 0: none"
         ),
     ] = of(
         "full_every",
@@ -142,22 +142,25 @@ class Shape:
         of_model=True,
     )
     alibi: Annotated[
-        Number, about("absolute: largest bias of ALiBi, from which the heads' slopes follow; 0: none")
+        Number,
+        about("absolute: largest bias of ALiBi, from which the heads' slopes follow; 0: none"),
     ] = of(
         "number",
         0.0,
         "alibi {:g}",
-        "Largest bias of ALiBi, from which the slopes of the query heads follow: usually 8; 0: none.",
+        "Largest bias of ALiBi, which sets the slopes of the query heads: usually 8; 0: none.",
         within="op",
         later=True,
     )
-    kept: Annotated[Count, about("first tokens that are attended to in addition to the window")] = of(
-        "count from 0",
-        0,
-        "kept={}",
-        "With a window: also attend to this many of the first tokens.",
-        within="op",
-        later=True,
+    kept: Annotated[Count, about("first tokens that are attended to in addition to the window")] = (
+        of(
+            "count from 0",
+            0,
+            "kept={}",
+            "With a window: also attend to this many of the first tokens.",
+            within="op",
+            later=True,
+        )
     )
 
     @property

@@ -1,4 +1,5 @@
-"""What `kvbench size` is asked, and what it finds. Counts are bytes unless a name says otherwise.
+"""What `kvbench size` is asked, and what it finds. Counts are bytes unless a name says
+otherwise.
 """
 
 from dataclasses import dataclass
@@ -33,7 +34,8 @@ class Decoder:
     ] = 0
     ephemeral: Annotated[int, about("layers whose K and V are not kept")] = 0
     capacity: Annotated[
-        int | None, about("tokens that each layer has room for; null: the tokens that it attends to")
+        int | None,
+        about("tokens that each layer has room for; null: the tokens that it attends to"),
     ] = None
     pad: Annotated[
         int | None, about("bytes: of padding after each head's plane; null: the library's choice")
@@ -46,7 +48,9 @@ class Decoder:
     k_scale: Annotated[
         str, about("what shares a scale of K, if the dtype has scales", *K_SCALES)
     ] = TOKEN
-    sinks: Annotated[str, about("whether every query head has a sink: heads or none", *SINKS)] = NONE
+    sinks: Annotated[str, about("whether every query head has a sink: heads or none", *SINKS)] = (
+        NONE
+    )
     softcap: Annotated[float, about("absolute: cap of the scores; 0: none")] = 0.0
 
     @property
@@ -105,7 +109,9 @@ class Blocks:
 
     tokens: Annotated[int, about("tokens of a block")]
     bytes: Annotated[int, about("bytes: K, V and scales of a block, in one layer")]
-    per_layer: Annotated[int, about("blocks of all sequences in one of the layers that attend to most")]
+    per_layer: Annotated[
+        int, about("blocks of all sequences in one of the layers that attend to most")
+    ]
     table_bytes: Annotated[
         int, about("bytes: the page table that all layers share; not part of any other number")
     ]
@@ -154,7 +160,9 @@ class Reserved:
     bytes: Annotated[float, about("bytes: allocated for a sequence, on average")]
     waste: Annotated[float, about("share of these bytes that hold no token, padding included")]
     padding: Annotated[float, about("share of these bytes that can never hold a token")]
-    sequences: Annotated[int | None, about("sequences that fit in the budget; null without a budget")]
+    sequences: Annotated[
+        int | None, about("sequences that fit in the budget; null without a budget")
+    ]
 
 
 @dataclass(frozen=True, slots=True)
@@ -164,9 +172,7 @@ class Reservation:
     lengths: Annotated[str, about("as they were asked for")]
     mean: Annotated[float, about("tokens: of a sequence, on average")]
     block_tokens: Annotated[int, about("tokens of a block")]
-    contiguous: Annotated[
-        Reserved, about("one cache per sequence, with room for the longest")
-    ]
+    contiguous: Annotated[Reserved, about("one cache per sequence, with room for the longest")]
     paged: Annotated[Reserved, about("only the blocks of a pool that each sequence needs")]
 
 
@@ -176,7 +182,8 @@ class Admission:
 
     budget: Annotated[int | None, about("bytes: that memory; null if not given")]
     tokens: Annotated[
-        int | None, about("tokens of one sequence that fit; null without a budget, or if there is no limit")
+        int | None,
+        about("tokens of one sequence that fit; null without a budget, or if there is no limit"),
     ]
     sequences: Annotated[
         int | None, about("full sequences that fit; null without a budget, or if nothing is held")
@@ -196,10 +203,10 @@ class Level:
         int, about("bytes: the largest footprint that they hold, split evenly over the threads")
     ]
     fits: Annotated[bool, about("whether they hold the slice")]
-    context: Annotated[int | None, about("most tokens at which a layer's slice fits; null: any number fits")]
-    gbps: Annotated[
-        float | None, about("GB/s: the best read of that level; null if not measured")
+    context: Annotated[
+        int | None, about("most tokens at which a layer's slice fits; null: any number fits")
     ]
+    gbps: Annotated[float | None, about("GB/s: the best read of that level; null if not measured")]
 
 
 @dataclass(frozen=True, slots=True)
@@ -209,7 +216,8 @@ class Fit:
     machine: Annotated[str, about("this machine, or the path that was named")]
     cpus: Annotated[tuple[int, ...], about("one thread runs on each")]
     slice_bytes: Annotated[
-        int, about("bytes: that a decode walks in one of the layers that attend to most, with padding")
+        int,
+        about("bytes: that a decode walks in one of the layers that attend to most, with padding"),
     ]
     word: Annotated[
         str, about("L1, L2, L3, DRAM, mixed, unknown; empty if no layer keeps anything")
@@ -230,11 +238,12 @@ class Bound:
 
     bytes: Annotated[int, about("bytes: that a step reads")]
     level: Annotated[
-        str, about("level that holds them: L1, L2, L3, DRAM, mixed, unknown; empty if nothing is read")
+        str,
+        about("level that holds them: L1, L2, L3, DRAM, mixed, unknown; empty if nothing is read"),
     ]
-    footprint: Annotated[
-        int | None, about("bytes: walked by the measurement; null if unknown")
-    ] = None
+    footprint: Annotated[int | None, about("bytes: walked by the measurement; null if unknown")] = (
+        None
+    )
     gbps: Annotated[
         float | None, about("GB/s: of the measurement, a decode with its query and output")
     ] = None
@@ -256,15 +265,15 @@ class Rates:
     """Limits of the rate, without the weights and with them."""
 
     kv: Annotated[Bound, about("reading the cache alone")]
-    weights: Annotated[
-        Bound | None, about("reading the weights too; null if they are not given")
-    ]
+    weights: Annotated[Bound | None, about("reading the weights too; null if they are not given")]
 
 
 @dataclass(frozen=True, slots=True)
 class Buffer:
     name: Annotated[str, about("what it holds")]
-    kind: Annotated[str, about("how long it must be kept", "input", "persistent", "scratch", "output")]
+    kind: Annotated[
+        str, about("how long it must be kept", "input", "persistent", "scratch", "output")
+    ]
     offset: Annotated[int, about("bytes: its start")]
     end: Annotated[int, about("bytes: its end")]
     size: Annotated[int, about("bytes: its size")]
@@ -312,18 +321,20 @@ class Size(Printed):
     bytes_per_next_token: Annotated[
         int, about("bytes: that the cache grows by for one more token of a sequence")
     ]
-    bytes_per_layer: Annotated[int, about("bytes: one of the layers that attend to most, all sequences")]
+    bytes_per_layer: Annotated[
+        int, about("bytes: one of the layers that attend to most, all sequences")
+    ]
     bytes_per_layer_side: Annotated[int, about("bytes: K in that layer; V: see `sides`")]
     sides: Annotated[tuple[Side, ...], about("the K part and the V part")]
     streamed: Annotated[
         int, about("bytes: K, V and scales that one decode step reads, all layers and sequences")
     ]
-    scale_share: Annotated[
-        float, about("share of the rows' bytes that the scales add")
-    ]
+    scale_share: Annotated[float, about("share of the rows' bytes that the scales add")]
     ai: Annotated[float, about("FLOP per byte: arithmetic intensity of a decode, 2 G / b")]
     layers: Annotated[tuple[Layers, ...], about("groups of equal layers, without ephemeral ones")]
-    ephemeral: Annotated[Ephemeral, about("layers of an encoder: their K and V are not kept after the layer has run")]
+    ephemeral: Annotated[
+        Ephemeral, about("layers of an encoder: their K and V are not kept after the layer has run")
+    ]
     allocated: Annotated[Allocated, about("memory that the library takes for all layers")]
     blocks: Annotated[Blocks | None, about("blocks of a paged cache; else null")]
     ladder: Annotated[tuple[Rung, ...], about("the same model with other numbers of KV heads")]
@@ -331,7 +342,8 @@ class Size(Printed):
     admission: Annotated[Admission, about("what fits in a given memory")]
     fit: Annotated[Fit, about("the cache level that holds the slice of a layer")]
     tokens_per_second: Annotated[
-        Rates, about("at the rate of the same decode if measured; else an upper limit from the best read")
+        Rates,
+        about("at the rate of the same decode if measured; else an upper limit from the best read"),
     ]
     notes: Annotated[tuple[str, ...], about("remarks")]
     map: Annotated[

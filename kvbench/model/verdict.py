@@ -46,19 +46,21 @@ class Judged:
         about("probability: of such an effect by chance, one-sided, before correction"),
     ]
     q: Annotated[
-        float | None, about("probability: p corrected by Benjamini-Hochberg over the tests of its level")
+        float | None,
+        about("probability: p corrected by Benjamini-Hochberg over the tests of its level"),
     ]
     detectable: Annotated[
-        float | None, about("share of base's time: the smallest slowdown that would be seen nine times in ten")
+        float | None,
+        about("share of base's time: the smallest slowdown that would be seen nine times in ten"),
     ]
-    base_gbps: Annotated[
-        float | None, about("GB/s: median of base's launches; null for families")
-    ]
+    base_gbps: Annotated[float | None, about("GB/s: median of base's launches; null for families")]
     head_gbps: Annotated[float | None, about("GB/s: median of head's launches; null for families")]
     base_seconds: Annotated[
         float | None, about("seconds: one pass, median of base's launches; null for families")
     ]
-    head_seconds: Annotated[float | None, about("seconds: one pass, median of head's launches; null for families")]
+    head_seconds: Annotated[
+        float | None, about("seconds: one pass, median of head's launches; null for families")
+    ]
     launches: Annotated[tuple[int, int], about("launches of base and of head")]
     note: Annotated[str, about("the reason; empty if there is nothing to add")]
 
@@ -83,6 +85,4 @@ class Comparison:
     missing: Annotated[
         tuple[str, ...], about("points that one side lacks or that failed, with reasons")
     ]
-    notes: Annotated[
-        tuple[str, ...], about("witnesses, differences between the sides, thresholds")
-    ]
+    notes: Annotated[tuple[str, ...], about("witnesses, differences between the sides, thresholds")]

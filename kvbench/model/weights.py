@@ -21,23 +21,19 @@ class Weights:
     row: Annotated[
         int, about("bytes: a token's input embedding; 0 if input and output share the table")
     ] = 0
-    routed: Annotated[
-        int, about("bytes: all experts that tokens are sent to, in all layers")
+    routed: Annotated[int, about("bytes: all experts that tokens are sent to, in all layers")] = 0
+    experts: Annotated[
+        int, about("experts of a layer; 0: the model is not a mixture of experts")
     ] = 0
-    experts: Annotated[int, about("experts of a layer; 0: the model is not a mixture of experts")] = 0
     chosen: Annotated[int, about("experts of a layer that a token is sent to")] = 0
     ahead: Annotated[
         int,
         about("bytes: layers that predict further tokens, which plain decoding does not use"),
     ] = 0
-    senses: Annotated[
-        int, about("bytes: vision and audio, which decoding text does not use")
-    ] = 0
+    senses: Annotated[int, about("bytes: vision and audio, which decoding text does not use")] = 0
     parameters: Annotated[
         int,
-        about(
-            "parameters that a token is multiplied with; 0: all of them, at two bytes each"
-        ),
+        about("parameters that a token is multiplied with; 0: all of them, at two bytes each"),
     ] = 0
 
     def distinct(self, batch: int) -> float:

@@ -1,4 +1,5 @@
-"""Forecast the time and memory of a sweep before anything is measured. Its rates are assumptions.
+"""Forecast the time and memory of a sweep before anything is measured. Its rates are
+assumptions.
 """
 
 from collections.abc import Collection, Mapping

@@ -1,4 +1,5 @@
-"""Compute what a point needs: bytes of a slice, slices in rotation, memory. Nothing is allocated.
+"""Compute what a point needs: bytes of a slice, slices in rotation, memory. Nothing is
+allocated.
 """
 
 import math

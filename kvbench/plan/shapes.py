@@ -61,9 +61,7 @@ def shape_of(facts: Facts, cpus: tuple[int, ...], site: Site) -> Shape:
     if window > capacity:
         raise Left(INVALID, f"window {window} is more than capacity {capacity}")
     if facts["kept"] and not window:
-        raise Left(
-            INVALID, f"kept = {facts['kept']} needs a window: without one all tokens count"
-        )
+        raise Left(INVALID, f"kept = {facts['kept']} needs a window: without one all tokens count")
     own = {field.name: facts[field.name] for field in SHAPE} | dict(zip(HEADS, heads, strict=True))
     width = own["vocabulary"] or (known and known.vocabulary) or VOCABULARY
     own["vocabulary"] = width if facts["op"] == "logits" else 0
@@ -144,7 +142,8 @@ def between_of(facts: Facts, cpus: tuple[int, ...], site: Site) -> int:
 
 
 def _of_lengths(shape: Shape) -> Shape:
-    """The shape with checked lengths. If all sequences are as long as the context, they are even.
+    """The shape with checked lengths. If all sequences are as long as the context, they are
+    even.
     """
     held = shape.held
     if len(held) != shape.batch:
@@ -157,7 +156,8 @@ def _of_lengths(shape: Shape) -> Shape:
 
 
 def _capacity(facts: Facts, context: int) -> int:
-    """The capacity; unless it is given, twice the context for a cache that grows, else the context.
+    """The capacity; unless it is given, twice the context for a cache that grows, else the
+    context.
     """
     if facts["op"] in UNCACHED:
         return context

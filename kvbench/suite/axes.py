@@ -110,7 +110,8 @@ def form(name: str, library: Library | None = None) -> str:
 
 
 def words(name: str, library: Library | None = None) -> tuple[str, ...]:
-    """All words of an axis. Words of kernels come from the library. Pairs of dtypes are not listed.
+    """All words of an axis. Words of kernels come from the library. Pairs of dtypes are not
+    listed.
     """
     library = library or default_library()
     if AXES[name].words:

@@ -15,7 +15,8 @@ _TABLE = Path("suites", "traces", "azure-chat-2023.toml")
 
 @cache
 def table() -> tuple[int, ...]:
-    """Numbers of tokens that a sequence may hold in a decode step. All entries are equally likely.
+    """Numbers of tokens that a sequence may hold in a decode step. All entries are equally
+    likely.
     """
     for folder in kvbench.__path__:
         if (path := Path(folder) / _TABLE).is_file():

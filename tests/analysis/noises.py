@@ -58,7 +58,8 @@ EXCHANGEABLE = (lognormal, bimodal, spiked, heavy, shared, unequal)
 
 
 def tossed(noise):
-    """A coin decides in each launch which side came first, so that either sign is equally likely.
+    """A coin decides in each launch which side came first, so that either sign is equally
+    likely.
     """
     return lambda shape: noise(shape) * DICE.choice((-1.0, 1.0), shape)
 

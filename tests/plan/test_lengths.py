@@ -1,4 +1,5 @@
-"""Lengths of a batch's sequences: how they are written, drawn, named and refused; and their bytes.
+"""Lengths of a batch's sequences: how they are written, drawn, named and refused; and their
+bytes.
 """
 
 import hashlib

@@ -80,7 +80,10 @@ def test_stores_have_no_scores(sweep):
             "k_scale = channel: q8_0 has one scale per block",
         ),
         ('op = "step"\nlayers = 2\nv_dim = 64', "a step needs rows of V as wide as K's, not 64"),
-        ('op = "step"\nlayers = 2\nwindow = 64\nkept = 4', "layers of a step keep the tokens of"),
+        (
+            'op = "step"\nlayers = 2\nwindow = 64\nkept = 4',
+            "layers of a step keep only the tokens of",
+        ),
     ],
 )
 def test_what_is_left_out(sweep, axes, detail):

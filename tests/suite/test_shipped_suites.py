@@ -72,7 +72,8 @@ def test_names_of_older_suites_stay(name):
 
 
 def test_pairs_and_scores_of_mixed():
-    """Each pair beside its two formats, in both variants; operations on scores beside plain scores.
+    """Each pair beside its two formats, in both variants; operations on scores beside plain
+    scores.
     """
     found = expand(find("mixed"), site(TWO))
     sets = [each.points for each in found.contrasts if each.factor == "dtype"]
@@ -93,7 +94,8 @@ def test_pairs_and_scores_of_mixed():
 
 @pytest.mark.parametrize("machine", ["two", "small"])
 def test_real_requests_are_served_on_a_machine_of_16_gib(machine):
-    """Each batch of several requests is timed side by side in all three ways, within five minutes.
+    """Each batch of several requests is timed side by side in all three ways, within five
+    minutes.
     """
     found = expand(find("serve"), site(MACHINES[machine], memory=15 << 30))
     assert not found.skips and forecast(found).seconds <= 300

@@ -32,7 +32,9 @@ class Answers:
     decodes: Annotated[Decodes, about("which dtype is the fastest, and what limits each")]
     reads: Annotated[Reads, about("how fast memory and L3 are read")]
     l3: Annotated[L3, about("whether L3 helps, and what fits there")]
-    factors: Annotated[Factors, about("which layout, variant, block, pages and number of threads to choose")]
+    factors: Annotated[
+        Factors, about("which layout, variant, block, pages and number of threads to choose")
+    ]
     prefetch: Annotated[tuple[Answer, ...], about("what prefetches gain, by level")]
     storing: Annotated[Storing, about("what storing a token costs")]
     steps: Annotated[Steps, about("what whole steps take, and whether their parts add up to them")]
@@ -41,8 +43,10 @@ class Answers:
         Speculation, about("how much longer attention takes for several queries in a step")
     ]
     mixed: Annotated[
-        Mixed, about("which formats of K and V to choose at which error; and what operations on scores"
-" cost")
+        Mixed,
+        about(
+            "which formats of K and V to choose at which error; and what operations on scores cost"
+        ),
     ]
     latency: Annotated[
         Latency, about("latency of memory beside a scan, and how much measuring it slows the scan")

@@ -105,20 +105,26 @@ class Answer:
     """
 
     question: Annotated[str, about("name of the question, the same in every run")]
-    of: Annotated[str, about("what the question is about, such as a dtype or a layout; may be empty")]
+    of: Annotated[
+        str, about("what the question is about, such as a dtype or a layout; may be empty")
+    ]
     subject: Annotated[tuple[str, ...], about("names of the points of the answer")]
     figure: Annotated[Figure | None, about("the result; null if there is none")]
     held: Annotated[Held, about("what the figure is compared with; empty: nothing")] = Held.NOTHING
     against: Annotated[str, about("name of the point it is compared with, or empty")] = ""
     basis: Annotated[Basis, about("same rounds, or visits of their own")] = Basis.APART
     state: Annotated[State, about("decided, level, open or not tested")] = State.DECIDED
-    reason: Annotated[Reason, about("the reason for the state, as a word; else empty")] = Reason.NONE
+    reason: Annotated[Reason, about("the reason for the state, as a word; else empty")] = (
+        Reason.NONE
+    )
     facts: Annotated[dict[str, str | float], about("details of the reason")] = field(
         default_factory=dict
     )
     launches: Annotated[int, about("launches behind it")] = 0
     # two-sided, of a difference at least this large if there were none
-    chance: Annotated[float | None, about("probability: of such a difference by chance, before correction")] = None
+    chance: Annotated[
+        float | None, about("probability: of such a difference by chance, before correction")
+    ] = None
     corrected: Annotated[
         float | None, about("probability: the chance corrected over all questions of the page")
     ] = None

@@ -45,8 +45,11 @@ class Left:
 
     bytes: Annotated[int, about("bytes: read between passes")]
     weights: Annotated[
-        str, about("number format in which the weights of a layer of `model` have this size; empty if"
-" none has")
+        str,
+        about(
+            "number format in which the weights of a layer of `model` have this size; empty if"
+            " none has"
+        ),
     ]
     share: Annotated[float | None, about("ratio: these bytes over L3; null if unknown")]
     point: Annotated[str, about("its name")]
@@ -69,10 +72,16 @@ class Family:
     context: Annotated[int, about("tokens of the layer")]
     threads: Annotated[int, about("threads that decode")]
     point: Annotated[str, about("name of the point without other reads")]
-    gain: Annotated[Answer, about("times as fast as the same decode from memory, without other reads")]
+    gain: Annotated[
+        Answer, about("times as fast as the same decode from memory, without other reads")
+    ]
     left: Annotated[tuple[Left, ...], about("by the bytes read between passes")]
-    course: Annotated[Course, about("how the gain changes with the bytes: falls, rises, level, not clear")]
-    rises: Annotated[tuple[int, ...], about("bytes: numbers of bytes at which the gain surely rises")]
+    course: Annotated[
+        Course, about("how the gain changes with the bytes: falls, rises, level, not clear")
+    ]
+    rises: Annotated[
+        tuple[int, ...], about("bytes: numbers of bytes at which the gain surely rises")
+    ]
 
     @property
     def typical(self) -> Left:

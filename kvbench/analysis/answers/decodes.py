@@ -61,7 +61,9 @@ class Decodes:
     if they are level.
     """
 
-    fastest: Annotated[Answer, about("tokens per second; its subject includes points that are level")]
+    fastest: Annotated[
+        Answer, about("tokens per second; its subject includes points that are level")
+    ]
     next: Annotated[Answer | None, about("times as fast as the first dtype that is clearly slower")]
     rows: Annotated[tuple[Decode, ...], about("by dtype, fastest first")]
 

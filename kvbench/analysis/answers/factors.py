@@ -32,7 +32,9 @@ class Choice:
     regime: Annotated[str, about("level that feeds the points")]
     dtype: Annotated[str, about("number format of the points; empty if they have several")]
     context: Annotated[int, about("tokens of every sequence; the fewest if contexts differ")]
-    longest: Annotated[int, about("tokens: the most, if contexts differ because each layout fills the same cache")]
+    longest: Annotated[
+        int, about("tokens: the most, if contexts differ because each layout fills the same cache")
+    ]
     values: Annotated[tuple[str, ...], about("values of the factor, the fastest first")]
     level: Annotated[tuple[str, ...], about("values that no other value clearly beats")]
     leads: Annotated[

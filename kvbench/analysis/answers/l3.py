@@ -53,7 +53,9 @@ class Fits:
     threads: Annotated[int, about("threads that decode")]
     bytes_per_token: Annotated[float, about("bytes: one token of one layer and one sequence")]
     layer: Annotated[int | None, about("tokens: that fit for one layer; null if none fits")]
-    model_wide: Annotated[int | None, about("tokens: that fit for all layers together; null if none fits")]
+    model_wide: Annotated[
+        int | None, about("tokens: that fit for all layers together; null if none fits")
+    ]
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +68,10 @@ class L3:
         Answer, about("the middle gain of the page's model, else of everything that was tested")
     ]
     gains: Annotated[tuple[Gain, ...], about("by dtype and query heads per KV head")]
-    families: Annotated[tuple[Family, ...], about("how much of a gain remains if other bytes are read between passes")]
+    families: Annotated[
+        tuple[Family, ...],
+        about("how much of a gain remains if other bytes are read between passes"),
+    ]
     fits: Annotated[tuple[Fits, ...], about("for every dtype that was measured")]
     usable: Annotated[float, about("share of the declared L3 that counts as usable for a walk")]
 

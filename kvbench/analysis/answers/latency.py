@@ -32,7 +32,9 @@ class Step:
     """A chase beside a load that is paced to a share of its rate."""
 
     share: Annotated[int, about("%: share of its rate without waits that the load is paced to")]
-    load: Annotated[Figure, about("GB/s that the load moved meanwhile; for an append, what it stored")]
+    load: Annotated[
+        Figure, about("GB/s that the load moved meanwhile; for an append, what it stored")
+    ]
     gbps: Annotated[Figure, about("GB/s that load and chase moved together")]
     ns: Annotated[Figure, about("ns: latency; 50 % of the steps of the chase take no longer")]
     tail: Annotated[Figure, about("ns: latency; 95 % of the steps of the chase take no longer")]
@@ -78,14 +80,14 @@ class Place:
         Answer,
         about(
             "times as long as idle, while plain reads move 90 % of their highest rate."
-" facts.gbps: the GB/s of these reads and the chase"
+            " facts.gbps: the GB/s of these reads and the chase"
         ),
     ]
     alike: Annotated[
         Answer,
         about(
             "times as long beside the point as beside plain reads at the same GB/s. facts.gbps:"
-" these GB/s with the chase, the most that both reach"
+            " these GB/s with the chase, the most that both reach"
         ),
     ]
     slowed: Annotated[
@@ -203,7 +205,8 @@ def _figure(found: Estimate, unit: Unit) -> Figure:
 
 
 def _answers(found: Chased, row: Row, judged: Judged) -> tuple[Answer, Answer, Answer]:
-    """The answers busy, alike and slowed. A suspect point has no answers that depend on its rate.
+    """The answers busy, alike and slowed. A suspect point has no answers that depend on its
+    rate.
     """
     name, suspect = row["name"], pd.notna(row["suspect"]) and bool(row["suspect"])
     busy = _told(judged[name, pairs.IDLE], "busy", gbps=found.busy.gbps.median)

@@ -88,7 +88,9 @@ class Format:
     placed: Annotated[
         tuple[Placed, ...], about("place among all others, by keys; empty for a plug-in's format")
     ]
-    against: Annotated[tuple[Against, ...], about("compared with K's format, V's format, or K by token")]
+    against: Annotated[
+        tuple[Against, ...], about("compared with K's format, V's format, or K by token")
+    ]
     drawn: Annotated[
         bool, about("whether no other variant is surely faster, or as fast with less error")
     ]

@@ -57,8 +57,12 @@ class Batch:
     dtype: Annotated[str, about("number format of the cache")]
     layout: Annotated[str, about("layout of the cache")]
     ways: Annotated[tuple[Served, ...], about("by the lengths of its sequences")]
-    padding: Annotated[Answer, about("times as fast with the real lengths as padded to the longest")]
-    raggedness: Annotated[Answer, about("times as fast with equal lengths as with the real ones, with as many tokens")]
+    padding: Annotated[
+        Answer, about("times as fast with the real lengths as padded to the longest")
+    ]
+    raggedness: Annotated[
+        Answer, about("times as fast with equal lengths as with the real ones, with as many tokens")
+    ]
 
     @property
     def setting(self) -> tuple[str, str]:
@@ -71,7 +75,9 @@ class Serving:
     batch first. `padding`: of the largest batch of the first dtype and layout.
     """
 
-    padding: Annotated[Answer, about("times as fast with the real lengths as padded to the longest")]
+    padding: Annotated[
+        Answer, about("times as fast with the real lengths as padded to the longest")
+    ]
     batches: Annotated[tuple[Batch, ...], about("by dtype, layout and number of requests")]
     model: Annotated[str, about("model of the steps; empty if unknown")] = ""
     layers: Annotated[int, about("layers of the model; steps are reported for all of them")] = 0

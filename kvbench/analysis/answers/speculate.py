@@ -48,14 +48,14 @@ class Queries:
         Answer,
         about(
             "times as long as a step with one query: attention pays if a step yields more tokens"
-" than this, counting its accepted drafts and the one that every step yields"
+            " than this, counting its accepted drafts and the one that every step yields"
         ),
     ]
     accepted: Annotated[
         float | None,
         about(
             "tokens: drafts that a step must have accepted on average so that attention pays:"
-" `times` - 1; null if not timed"
+            " `times` - 1; null if not timed"
         ),
     ]
     core: Annotated[

@@ -40,7 +40,10 @@ class StepPart:
     part: Annotated[str, about("appends, decodes or weights")]
     share: Annotated[Answer, about("share of the step's time")]
     times: Annotated[Answer, about("times as long within the step as alone")]
-    adds: Annotated[Answer, about("its time within the step minus its time alone, as a share of all parts alone")]
+    adds: Annotated[
+        Answer,
+        about("its time within the step minus its time alone, as a share of all parts alone"),
+    ]
     level: Annotated[str, about("level that feeds it alone: L1, L2, L3, DRAM, mixed or unknown")]
 
 
@@ -54,12 +57,18 @@ class Step:
     layout: Annotated[str, about("layout of the cache")]
     variant: Annotated[str, about("variant of the kernel")]
     isa: Annotated[str, about("instruction set")]
-    context: Annotated[int, about("tokens that every sequence holds; if lengths differ, the longest")]
+    context: Annotated[
+        int, about("tokens that every sequence holds; if lengths differ, the longest")
+    ]
     batch: Annotated[int, about("sequences")]
     lengths: Annotated[str, about("lengths of the sequences")]
     layers: Annotated[int, about("layers of the step")]
-    window: Annotated[int, about("tokens that layers with a window attend to; 0: no layer has a window")]
-    full_every: Annotated[int, about("in each set of this many layers the last has no window; 0: all have one")]
+    window: Annotated[
+        int, about("tokens that layers with a window attend to; 0: no layer has a window")
+    ]
+    full_every: Annotated[
+        int, about("in each set of this many layers the last has no window; 0: all have one")
+    ]
     threads: Annotated[int, about("threads that decode")]
     weights: Annotated[int, about("bytes: weights of all layers together")]
     regime: Annotated[str, about("level that feeds it: L1, L2, L3, DRAM, mixed or unknown")]
@@ -69,7 +78,9 @@ class Step:
     p50: Annotated[Answer, about("seconds: half of the steps took no longer")]
     p99: Annotated[Answer, about("seconds: 99 % of the steps took no longer")]
     memory: Annotated[Answer, about("share of a plain read of as many bytes of memory")]
-    whole: Annotated[Answer, about("times as long as all its parts alone; `reason`: why it is not 1")]
+    whole: Annotated[
+        Answer, about("times as long as all its parts alone; `reason`: why it is not 1")
+    ]
     parts: Annotated[tuple[StepPart, ...], about("in the order of a layer")]
     limit: Annotated[Answer, about("what limits it; `reason` is the word")]
 

@@ -23,7 +23,9 @@ _STORES = ("append", "bulk")
 @dataclass(frozen=True, slots=True)
 class Storing:
     token: Annotated[Answer, about("seconds: one token in all layers")]
-    share: Annotated[Answer, about("share of a decode step, roughly, because both come from visits of their own")]
+    share: Annotated[
+        Answer, about("share of a decode step, roughly, because both come from visits of their own")
+    ]
     layouts: Annotated[tuple[Choice, ...], about("of append and bulk, side by side")]
 
 

@@ -47,11 +47,16 @@ class Trust:
     grade: Annotated[str, about("good, fair or poor")]
     because: Annotated[Because, about("why the grade is not better, as a word; else empty")]
     scatter: Annotated[
-        float | None, about("share of a point's time: standard deviation over launches, for all points")
+        float | None,
+        about("share of a point's time: standard deviation over launches, for all points"),
     ]
-    most: Annotated[float | None, about("share of a point's time: standard deviation that nine points in ten do not exceed")]
+    most: Annotated[
+        float | None,
+        about("share of a point's time: standard deviation that nine points in ten do not exceed"),
+    ]
     between: Annotated[
-        float | None, about("share of the variance that lies between visits; the rest lies within them")
+        float | None,
+        about("share of the variance that lies between visits; the rest lies within them"),
     ]
     noise: Annotated[
         float | None, about("share: differences below it are noise, unless timed side by side")

@@ -27,8 +27,10 @@ class Open:
     """A question that more launches may decide: how many times as fast one point is as another."""
 
     question: Annotated[
-        str, about("the factor in which they differ; or l3_reads, l3_decode: compared with reads of"
-" memory")
+        str,
+        about(
+            "the factor in which they differ; or l3_reads, l3_decode: compared with reads of memory"
+        ),
     ]
     op: Annotated[str, about("decode, append or bulk")]
     regime: Annotated[str, about("level that feeds them")]
@@ -39,8 +41,12 @@ class Open:
     low: Annotated[float, about("ratio: low end of its interval")]
     high: Annotated[float, about("ratio: high end of its interval")]
     launches: Annotated[int, about("launches so far")]
-    needs: Annotated[int, about("launches: a rough estimate of how many decide it, used to plan launches")]
-    points: Annotated[tuple[str, ...], about("names of the points or sets that a launch must visit for it")]
+    needs: Annotated[
+        int, about("launches: a rough estimate of how many decide it, used to plan launches")
+    ]
+    points: Annotated[
+        tuple[str, ...], about("names of the points or sets that a launch must visit for it")
+    ]
 
 
 def questions(points: pd.DataFrame, pairs: pd.DataFrame) -> tuple[Open, ...]:

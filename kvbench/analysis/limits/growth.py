@@ -145,7 +145,8 @@ class Along:
     seconds: Annotated[float, about("seconds: median of the steps in the range")]
     fit: Annotated[float, about("seconds: the line at that context")]
     again: Annotated[
-        _Known, about("seconds: median of the steps in the range that were repeated; null without any")
+        _Known,
+        about("seconds: median of the steps in the range that were repeated; null without any"),
     ]
     decodes: Annotated[_Known, about("seconds: median of all decodes alone; null without any")]
 
@@ -170,8 +171,11 @@ class Growth(Printed):
     step: Annotated[Fit, about("line through the steps")]
     decodes: Annotated[Fit, about("line through all decodes alone")]
     beyond: Annotated[
-        Fit, about("line through each step minus the decodes alone of the same round, which shows how"
-" they differ")
+        Fit,
+        about(
+            "line through each step minus the decodes alone of the same round, which shows how"
+            " they differ"
+        ),
     ]
     grows: Annotated[
         Against,
@@ -184,12 +188,14 @@ class Growth(Printed):
     weights: Annotated[_Known, about("seconds: median of all weights alone; null without any")]
     rest: Annotated[Rest, about("time of a step beyond its parts alone")]
     whole: Annotated[Ratio, about("ratio of a step to the sum of its parts alone")]
-    again: Annotated[Ratio, about("ratio of a step to the same step repeated, as profile step times it")]
+    again: Annotated[
+        Ratio, about("ratio of a step to the same step repeated, as profile step times it")
+    ]
     drift: Annotated[
         Ratio,
         about(
             "ratio of plain reads of as many bytes at the end of the growth to those at its"
-" start: whether the machine stayed the same"
+            " start: whether the machine stayed the same"
         ),
     ]
     rows: Annotated[tuple[Along, ...], about("ranges of contexts, the shortest first")]

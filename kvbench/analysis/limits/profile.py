@@ -35,7 +35,8 @@ from kvbench.units import GB, gbps
 
 @dataclass(frozen=True, slots=True)
 class ProgramRate:
-    """GB/s of compulsory bytes (GFLOP/s for fma): the median of the samples, and their middle half.
+    """GB/s of compulsory bytes (GFLOP/s for fma): the median of the samples, and their middle
+    half.
     """
 
     median: Annotated[float, about("GB/s: median of the samples")]
@@ -74,13 +75,16 @@ class Profile:
     """
 
     version: Annotated[
-        Literal[2], about("version of this format; since 2 the point has `order` in place of `shuffle`")
+        Literal[2],
+        about("version of this format; since 2 `order`, which was `shuffle`"),
     ] = 2
     kernel: Annotated[str, about("op.variant.layout.dtype.isa")]
     point: Annotated[Point, about("what was measured")]
     schedule: Annotated[str, about("order of rows and prefetches that ran; empty if there is none")]
     gbps: Annotated[float, about("GB/s: compulsory bytes over time, median of the samples")]
-    twin_gbps: Annotated[float | UnsetType, about("GB/s: the same reads without the decode")] = UNSET
+    twin_gbps: Annotated[float | UnsetType, about("GB/s: the same reads, without the decode")] = (
+        UNSET
+    )
     twin_form: Annotated[str | UnsetType, about("program that twin_gbps is from")] = UNSET
     efficiency: Annotated[
         _Share, about("share of the point's time that its twin takes, median of the rounds")
@@ -93,7 +97,7 @@ class Profile:
     ] = UNSET
     memory_gbps: Annotated[
         float | UnsetType,
-        about("GB/s: plain reads of memory; for steps, and for decodes from memory"),
+        about("GB/s: plain reads of memory; for steps and decodes from memory"),
     ] = UNSET
     memory_share: Annotated[_Share, about("share of memory_gbps, median of the rounds")] = UNSET
     memory_share_low: Annotated[
@@ -137,30 +141,27 @@ class Profile:
     copy_nt_gbps: Annotated[
         float | UnsetType, about("GB/s: copies of as many bytes with non-temporal stores")
     ] = UNSET
-    copy_nt_form: Annotated[str | UnsetType, about("program that copy_nt_gbps is from")] = (
-        UNSET
-    )
+    copy_nt_form: Annotated[str | UnsetType, about("program that copy_nt_gbps is from")] = UNSET
     copy_nt_fraction: Annotated[_Share, about("share of copy_nt_gbps, median of the rounds")] = (
         UNSET
     )
     alone_gbps: Annotated[
         float | UnsetType,
-        about("GB/s: the same point without reads between passes, with one query, or with plain"
-" scores"),
+        about("GB/s: without reads between passes, with one query, or with plain scores"),
     ] = UNSET
     alone_form: Annotated[str | UnsetType, about("program that alone_gbps is from")] = UNSET
     alone_fraction: Annotated[_Share, about("share of alone_gbps, median of the rounds")] = UNSET
     l3_reads: Annotated[
         _Known, about("ratio: plain reads of a slice in L3 over those of memory")
     ] = None
-    l3_gain: Annotated[_Known, about("ratio: time of the same decode from memory over the point's time")] = (
-        None
-    )
+    l3_gain: Annotated[
+        _Known, about("ratio: time of the same decode from memory over the point's time")
+    ] = None
     l3_gain_alone: Annotated[
         _Known, about("ratio: the same without reads between passes; null if the point has none")
     ] = None
     l3_decode: Annotated[
-        _Known, about("ratio: GB/s of the point over plain reads of memory")
+        _Known, about("ratio: GB/s of the point over those of plain reads of memory")
     ] = None
     fma_gflops: Annotated[
         float | UnsetType, about("GFLOP/s: peak of the kernel's own products, by the same threads")
@@ -170,7 +171,9 @@ class Profile:
         Limit, about("what limits the decode in this one visit; rows: reads of its own rows")
     ]
     bound_reason: Annotated[Why, about("the reason, as a word")]
-    bound_by: Annotated[tuple[Limit, ...], about("the limits that the reason is about: memory, rows or core")]
+    bound_by: Annotated[
+        tuple[Limit, ...], about("the limits that the reason is about: memory, rows or core")
+    ]
     ai: Annotated[float, about("FLOP per byte: arithmetic intensity, over compulsory bytes")]
     flops: Annotated[float, about("FLOP: one pass")]
     bytes_compulsory: Annotated[float, about("bytes: one pass, K and V once per KV head")]
@@ -178,10 +181,13 @@ class Profile:
     bytes_line: Annotated[float, about("bytes: cache lines touched in a pass")]
     bytes_kv: Annotated[float, about("bytes: the part of bytes_compulsory that is K and V")]
     bytes_scales: Annotated[float, about("bytes: the part of bytes_compulsory that is scales")]
-    bytes_table: Annotated[float, about("bytes: the part of bytes_compulsory that is the page table")]
+    bytes_table: Annotated[
+        float, about("bytes: the part of bytes_compulsory that is the page table")
+    ]
     seconds_per_pass: Annotated[float, about("seconds: median of the samples")]
     pass_p50: Annotated[
-        _Known, about("seconds: median of all passes; null if they are too short to time one by one")
+        _Known,
+        about("seconds: median of all passes; null if too short to time one by one"),
     ]
     pass_p99: Annotated[
         _Known, about("seconds: 99 % of the passes took no longer; null if there are too few")
@@ -195,22 +201,22 @@ class Profile:
     scores_times: Annotated[
         _Share, about("ratio: time with sinks, cap and slopes over time without, median of rounds")
     ] = UNSET
-    neighbour_p50: Annotated[
-        _Known, about("seconds: as pass_p50, beside a neighbour")
-    ] = None
+    neighbour_p50: Annotated[_Known, about("seconds: as pass_p50, beside a neighbour")] = None
     neighbour_p99: Annotated[_Known, about("seconds: as pass_p99, beside a neighbour")] = None
     neighbour_times: Annotated[
         _Known, about("ratio: time of a pass beside a neighbour over that without")
     ] = None
     neighbour_gbps: Annotated[_Known, about("GB/s: that the neighbour read meanwhile")] = None
     latencies: Annotated[
-        dict[str, SeenOnce] | UnsetType, about("latencies that a chase beside the point measured, by program")
+        dict[str, SeenOnce] | UnsetType,
+        about("latencies beside the point from a chase, by program"),
     ] = UNSET
     thread_skew: Annotated[
         float, about("share of the mean by which the slowest thread worked longer")
     ]
     parts: Annotated[
-        dict[str, PartOfStep] | UnsetType, about("parts of a step: appends, decodes and weights, by name")
+        dict[str, PartOfStep] | UnsetType,
+        about("appends, decodes and weights of a step, by name"),
     ] = UNSET
     tokens_per_second: Annotated[
         float | UnsetType, about("tokens per second: of one sequence, for a step")
@@ -222,7 +228,9 @@ class Profile:
         _Share, about("ratio: time of a step over the sum of its parts alone, median of rounds")
     ] = UNSET
     step_times_low: Annotated[_Share, about("ratio: lower end of its interval over rounds")] = UNSET
-    step_times_high: Annotated[_Share, about("ratio: upper end of its interval over rounds")] = UNSET
+    step_times_high: Annotated[_Share, about("ratio: upper end of its interval over rounds")] = (
+        UNSET
+    )
     stage_share: Annotated[
         dict[str, float], about("share of the pass: each stage of a decode, by name")
     ]

@@ -57,7 +57,9 @@ class Ratio:
     """A ratio of times of the same rounds."""
 
     value: Annotated[float, about("ratio: median of the rounds")]
-    low: Annotated[float, about("ratio: lower end of its interval over the rounds of this one visit")]
+    low: Annotated[
+        float, about("ratio: lower end of its interval over the rounds of this one visit")
+    ]
     high: Annotated[float, about("ratio: upper end of its interval")]
 
     @classmethod
@@ -103,7 +105,9 @@ class Split(Printed):
     python: Annotated[str, about("interpreter that ran it; empty for kvbench's own")]
     point: Annotated[Point, about("the point that it was asked for")]
     function: Annotated[str, about("function that a step calls")]
-    flags: Annotated[str, about("arguments of that function, and CPU features that the engine found")]
+    flags: Annotated[
+        str, about("arguments of that function, and CPU features that the engine found")
+    ]
     rounds: Annotated[int, about("rounds, in each of which all calls were timed once")]
     slices: Annotated[int, about("layers in rotation")]
     seconds: Annotated[float, about("seconds: median of a pass")]
@@ -114,7 +118,8 @@ class Split(Printed):
         about("ratio: time that its core needs over time that memory needs; null if not measured"),
     ]
     scale: Annotated[
-        Ratio | None, about("ratio: one thread's time over that of all threads; null for one thread")
+        Ratio | None,
+        about("ratio: one thread's time over that of all threads; null for one thread"),
     ]
     parts: Annotated[tuple[Share, ...], about("they add up to a pass in every round")]
     largest: Annotated[

@@ -26,7 +26,9 @@ _Logs = Mapping[int, float]  # by launch
 class Ratio:
     """The time of one engine over that of another, from the same rounds."""
 
-    times: Annotated[float | None, about("ratio: time of the one over time of the other; null if unknown")]
+    times: Annotated[
+        float | None, about("ratio: time of the one over time of the other; null if unknown")
+    ]
     low: Annotated[
         float | None,
         about("ratio: low end of its interval; null if there are too few launches"),
@@ -40,7 +42,7 @@ class Ratio:
         str,
         about(
             "the one is faster, slower, same within noise, or not decided; empty if there is no"
-" ratio"
+            " ratio"
         ),
     ]
 
@@ -66,13 +68,18 @@ class WorkloadRatio(CellRatio):
 
     best: Annotated[str, about("engine and layout of the fastest peer; empty if none has a rate")]
     best_share: Annotated[
-        float | None, about("share of the rate of a read of the same rows that this peer reaches; null if unknown")
+        float | None,
+        about(
+            "share of the rate of a read of the same rows that this peer reaches; null if unknown"
+        ),
     ]
     holds: Annotated[
-        bool | None, about("whether our lead is as large as `rule` requires; null without an interval")
+        bool | None,
+        about("whether our lead is as large as `rule` requires; null without an interval"),
     ]
     drift: Annotated[
-        float | None, about("ratio: our rate after the peers over our rate before them; null if unknown")
+        float | None,
+        about("ratio: our rate after the peers over our rate before them; null if unknown"),
     ]
 
 
@@ -95,7 +102,9 @@ class Rule:
     at least this.
     """
 
-    near: Annotated[float, about("share of a read: a peer that reaches it is near the limit")] = 0.90
+    near: Annotated[float, about("share of a read: a peer that reaches it is near the limit")] = (
+        0.90
+    )
     level: Annotated[float, about("ratio: required beside such a peer")] = 0.98
     ahead: Annotated[float, about("ratio: required beside any other peer")] = 1.05
     cells: Annotated[int, about("cells that have an interval")] = 0
@@ -140,7 +149,8 @@ class TookPart:
     python: Annotated[str, about("interpreter that ran it; empty for kvbench's own")]
     function: Annotated[tuple[str, ...], about("functions that steps call, by the engine's names")]
     flags: Annotated[
-        tuple[str, ...], about("arguments of these functions, and CPU features that the engine found, each once")
+        tuple[str, ...],
+        about("arguments of these functions, and CPU features that the engine found, each once"),
     ]
 
     @property

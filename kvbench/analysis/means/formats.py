@@ -20,7 +20,8 @@ LARGE, TIMES = 4, 20  # large elements of a heavy row, and how many times as lar
 def drawn(
     keys: str, tokens: int, q_heads: int, kv_heads: int, head_dim: int, seed: int = 1
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Draw q [1, q_heads, head_dim], and K and V [1, tokens, kv_heads, head_dim], with one of KEYS.
+    """Draw q [1, q_heads, head_dim], and K and V [1, tokens, kv_heads, head_dim], with one of
+    KEYS.
     """
     draw = np.random.default_rng(seed)
     k, v = draw.standard_normal((2, 1, tokens, kv_heads, head_dim), dtype=np.float32)

@@ -38,7 +38,9 @@ TOKENS = {
         "tokens per second: of the whole batch, if a step did nothing but read the cache",
     ),
     "note": text("why the number is missing, or a remark on it; else empty"),
-    "lacks": count("tokens: the window of some layers that no point has; 0: layers without a window"),
+    "lacks": count(
+        "tokens: the window of some layers that no point has; 0: layers without a window"
+    ),
 }
 
 

@@ -27,7 +27,7 @@ RAN = {
     "function": text("function that a step calls, by the engine's own name; for ours the kernel"),
     "flags": text(
         "other arguments of that function, and CPU features that the engine found, in its"
-" words; for ours the schedule"
+        " words; for ours the schedule"
     ),
 }
 PEERS = {
@@ -39,11 +39,11 @@ PEERS = {
     "q_len": count("queries of each sequence in a step"),
     "attends": text(
         "special features of its attention, in short: a window, kept tokens, sinks, a cap,"
-" slopes, a width of V; empty if none"
+        " slopes, a width of V; empty if none"
     ),
     "engine": text(
         "whose kernel it is, with @ and a label if several builds are measured; again: ours,"
-" after the peers of each round"
+        " after the peers of each round"
     ),
     "layout": text("layout of the cache"),
     "variant": text("variant of our kernel"),

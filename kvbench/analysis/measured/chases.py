@@ -57,8 +57,12 @@ class Seen:
 class SeenOnce:
     """A chase beside one load in one visit: medians of its samples."""
 
-    ns: Annotated[float, about("ns: latency of a load of the chase; 50 % of its steps do not exceed it")]
-    tail: Annotated[float, about("ns: latency of a load of the chase; 95 % of its steps do not exceed it")]
+    ns: Annotated[
+        float, about("ns: latency of a load of the chase; 50 % of its steps do not exceed it")
+    ]
+    tail: Annotated[
+        float, about("ns: latency of a load of the chase; 95 % of its steps do not exceed it")
+    ]
     load: Annotated[float, about("GB/s: moved by others meanwhile; for an append, what it stored")]
 
 

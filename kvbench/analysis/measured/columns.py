@@ -105,7 +105,7 @@ FOUND = {
     "failed": count("launches without a number"),
     "uneven": count(
         "launches without a share, because samples of the point and of a witness differ too"
-" much in length"
+        " much in length"
     ),
     **band("seconds", "seconds: one pass, median of the launches"),
     "spread": number("share of the median: width of the interval of seconds"),
@@ -139,7 +139,7 @@ FOUND = {
     ),
     "core_gbps": number(
         "GB/s: core speed: the same kernel in a private cache; raised if a point of that"
-" kernel is surely faster"
+        " kernel is surely faster"
     ),
     **band("core_fraction", "share of its core speed, in the same rounds"),
     "core_level": text("the cache of core_gbps; empty if unknown"),
@@ -185,16 +185,14 @@ FOUND = {
     "bound_by": text("the limits that the reason is about: memory, rows or core"),
     "l3": text(
         "verdict on the claim that a slice in L3 is read faster than memory: confirmed,"
-" refuted, ...; empty if the point does not test it"
+        " refuted, ...; empty if the point does not test it"
     ),
     "l3_reason": text("the reason for l3, as a word"),
     "l3_allowed": number(
-        "ratio: rate that its core speed allows over plain reads of memory, in the same"
-" rounds"
+        "ratio: rate that its core speed allows over plain reads of memory, in the same rounds"
     ),
     "l3_needs": count(
-        "launches: about how many decide it; empty if it is decided, or if more decide"
-" nothing"
+        "launches: about how many decide it; empty if it is decided, or if more decide nothing"
     ),
     **band(
         "l3_reads",

@@ -112,8 +112,10 @@ class MachineProfile:
 
     version: Annotated[
         Literal[2],
-        about("version of this format; since 2 a ceiling has no `distance`; keys may be added,"
-" none is dropped"),
+        about(
+            "version of this format; since 2 a ceiling has no `distance`; keys may be added,"
+            " none is dropped"
+        ),
     ] = 2
     run: Annotated[str, about("name of the run; empty if nothing was measured")]
     fingerprint: Annotated[str, about("digest of the hardware")]
@@ -124,7 +126,8 @@ class MachineProfile:
     idle: Annotated[tuple[IdleRow, ...], about("idle latency of memory, beside each decode")]
     loaded: Annotated[tuple[LoadedRow, ...], about("latency of memory beside each load")]
     capacities: Annotated[
-        tuple[Capacity, ...], about("size that a cache of each level really has, on the largest CPU set")
+        tuple[Capacity, ...],
+        about("size that a cache of each level really has, on the largest CPU set"),
     ]
     plateaus: Annotated[
         tuple[Plateau, ...], about("ranges of footprints that are walked equally fast")

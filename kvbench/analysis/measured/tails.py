@@ -41,7 +41,8 @@ def untold(tails: Sequence[Tail], seconds: float) -> str:
 
 
 def stretched(row: Mapping[str, Any], name: str) -> float | None:
-    """How many times as long as a point's usual passes its slowest take. `name`: pass or neighbour.
+    """How many times as long as a point's usual passes its slowest take. `name`: pass or
+    neighbour.
     """
     slow, usual = row[f"{name}_p99"], row[f"{name}_p50"]
     return None if pd.isna(slow) or pd.isna(usual) else float(slow / usual)

@@ -1,4 +1,5 @@
-"""What a decode gains from L3: the middle layout of each dtype and group, with the other layouts.
+"""What a decode gains from L3: the middle layout of each dtype and group, with the other
+layouts.
 """
 
 from collections.abc import Iterator

@@ -1,4 +1,5 @@
-"""Tokens per second per core over bandwidth per core: a line for each dtype, and where lines cross.
+"""Tokens per second per core over bandwidth per core: a line for each dtype, and where lines
+cross.
 """
 
 from collections.abc import Iterator

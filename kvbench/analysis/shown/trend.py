@@ -50,7 +50,8 @@ def ordered(trends: Iterable[Trend]) -> list[Trend]:
 
 
 def trend(past: Past, rows: Mapping[str, int]) -> Trends:
-    """The trends of a machine. `rows`: rows of the points' table, by point; empty for the families.
+    """The trends of a machine. `rows`: rows of the points' table, by point; empty for the
+    families.
     """
     trends, calm = (past.trends, CALM) if rows else (past.families, MOST)
     moved, still = (

@@ -112,7 +112,8 @@ def test_who_leads(found):
 
 
 def test_errors_are_of_format_and_kernel(found):
-    """The rounding of dot equals the loss of an 8-bit format, and is small beside that of 4 bits.
+    """The rounding of dot equals the loss of an 8-bit format, and is small beside that of 4
+    bits.
     """
     for dtype, most in (("q8_0", 3.0), ("q4_0", 1.05)):
         own, rounded = (of(found, dtype, variant).with_("normal") for variant in ("flash", "dot"))

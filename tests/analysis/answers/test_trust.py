@@ -90,7 +90,8 @@ def test_a_point_that_failed_is_poor():
 
 
 def test_the_grade_is_the_hosts_and_not_how_often_was_looked():
-    """Three hosts: at 7, 14 and 20 launches the grade is the same in at least four of five draws.
+    """Three hosts: at 7, 14 and 20 launches the grade is the same in at least four of five
+    draws.
     """
     for name, run in kept().items():
         assert agreeing(run, draws=10) >= 0.8, name

@@ -48,7 +48,8 @@ class Host:
     luck: tuple[float, float] = (0.0, 1.0)
 
     def read(self, footprint: float) -> float:
-        """GB/s of all threads: bytes that a level holds come from it, the rest from the next level.
+        """GB/s of all threads: bytes that a level holds come from it, the rest from the next
+        level.
         """
         share = footprint / self.threads
         holds = [

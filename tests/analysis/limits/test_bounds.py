@@ -148,7 +148,8 @@ def test_memory_on_other_pages_explains_it():
 
 
 def test_queries_and_outputs_are_no_part_of_the_twin():
-    """The twin does not read a tenth of the bytes. At the same rate the point takes a tenth longer.
+    """The twin does not read a tenth of the bytes. At the same rate the point takes a tenth
+    longer.
     """
 
     def less(record):

@@ -203,7 +203,8 @@ def test_a_walk_that_is_not_surely_beaten_stays():
 
 
 def test_in_the_line_core_speeds_of_all_visits_count():
-    """f16 and f32 side by side, both at 98 % of their window walks. f16 beats its own walk in L2.
+    """f16 and f32 side by side, both at 98 % of their window walks. f16 beats its own walk in
+    L2.
     """
     contrast = Contrast(KERNEL, (DECODE, replace(DECODE, dtype="f32")))
 

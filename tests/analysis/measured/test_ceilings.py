@@ -42,7 +42,8 @@ def record(
 
 
 def test_the_median_of_launch_medians_and_their_range():
-    """The launches' medians are 10, 8 and 5 GB/s. The median of all samples together would be 10.
+    """The launches' medians are 10, 8 and 5 GB/s. The median of all samples together would be
+    10.
     """
     records = [
         record(2, (0.2, 0.2, 0.05)),
@@ -191,7 +192,7 @@ def test_a_ceiling_of_nothing_is_none():
 
 
 def test_a_level_that_is_none_needs_a_footprint():
-    """"mixed" at 2 MiB and "mixed" at 90 MiB are unrelated."""
+    """ "mixed" at 2 MiB and "mixed" at 90 MiB are unrelated."""
     between = made(150.0, level="mixed", bytes=2 * MIB)
     found = ceiling_for([between], **ASKED | {"level": "mixed", "footprint": 90 * MIB})
     assert found == (None, NoCeiling.UNLIKE)

@@ -89,7 +89,8 @@ def test_outliers(count):
     ("whole", "of"), [(0, "all"), (1, "all"), (2, "all"), (3, "launches"), (4, "launches")]
 )
 def test_a_minority_of_launches_says_no_p99(whole, of):
-    """Some of four launches have enough passes, all of 9 ms; the others have half as many, of 1 ms.
+    """Some of four launches have enough passes, all of 9 ms; the others have half as many, of 1
+    ms.
     """
     many, few = Tail.of([9e-3] * MANY), Tail.of([1e-3] * (MANY // 2))
     row = tailed([many] * whole + [few] * (4 - whole), "point")

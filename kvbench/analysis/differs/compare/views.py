@@ -156,7 +156,8 @@ def _costs(records: Iterable[Record]) -> dict[Probe, Series]:
 
 
 def _ceiling(point: Point, footprint: float, probes: Probes) -> Both | None:
-    """The time per byte of the fastest reads or copies with the nearest footprint, over both runs.
+    """The time per byte of the fastest reads or copies with the nearest footprint, over both
+    runs.
     """
     ops = held_against(point)
     alike = {

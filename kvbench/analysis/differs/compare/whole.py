@@ -157,7 +157,8 @@ def learn(runs: Sequence[Side]) -> Floor:
 
 
 def _seen(base: Side, head: Side) -> tuple[list[_Seen], list[Judged]]:
-    """The points that both runs were to measure: those that can be compared, and those that cannot.
+    """The points that both runs were to measure: those that can be compared, and those that
+    cannot.
     """
     refuse(base, head)
     there, of_base, of_head = head.names, base.visits(), head.visits()

@@ -158,7 +158,8 @@ def _tested(views: Mapping[str, object]) -> str:
 
 
 def _verdict(row: Viewed) -> tuple[str, str]:
-    """The verdict; and the reason if evidence speaks against the change that the tested view shows.
+    """The verdict; and the reason if evidence speaks against the change that the tested view
+    shows.
     """
     if not (way := row.changed(JUDGED.rate)):
         return _same(row)
@@ -176,11 +177,7 @@ def _verdict(row: Viewed) -> tuple[str, str]:
                 " told from that"
             ),
         )
-    alone = (
-        ""
-        if row.primary != SECONDS
-        else "it has no witness: judged by its seconds alone"
-    )
+    alone = "" if row.primary != SECONDS else "it has no witness: judged by its seconds alone"
     return REGRESSION if way == SLOWER else IMPROVEMENT, alone
 
 
@@ -206,7 +203,8 @@ def _signed(found: Difference) -> str:
 
 
 def _detectable(row: Viewed, chance: float) -> float:
-    """The smallest slowdown of this point or family alone that would have been called a regression.
+    """The smallest slowdown of this point or family alone that would have been called a
+    regression.
     """
     least = math.log1p(row.smallest)
     needed = (

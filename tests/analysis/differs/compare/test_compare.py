@@ -39,7 +39,8 @@ from tests.made_run import DECODE, MACHINE, MIB, READ, failed, visit
 
 
 def test_a_slower_head():
-    """10% slower beside an unchanged twin. One of C(20, 10) orders of the launches is that extreme.
+    """10% slower beside an unchanged twin. One of C(20, 10) orders of the launches is that
+    extreme.
     """
     found = compared(measured(), measured(rate=8 / 1.1))
     assert found.verdict == REGRESSION
