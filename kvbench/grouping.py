@@ -1,4 +1,4 @@
-"""What has a key in common, together."""
+"""Group values by a key."""
 
 from collections.abc import Hashable, Iterable
 from typing import TypeVar

@@ -1,4 +1,6 @@
-"""Intervals that hold a median, and the noise of a series, by the order of the values alone."""
+"""Intervals that hold a median, and the noise of a series. They use only the order of the values,
+not their distribution.
+"""
 
 import math
 from collections.abc import Iterable, Sequence
@@ -6,14 +8,14 @@ from functools import cache
 from itertools import pairwise
 from statistics import NormalDist, median
 
-MAD = NormalDist().inv_cdf(0.75)  # the median distance from the middle, in standard deviations
+MAD = NormalDist().inv_cdf(0.75)  # median absolute deviation of a normal, in standard deviations
 
 
 def interval(values: Sequence[float], coverage: float) -> tuple[float, float]:
-    """Two of the values: the narrowest symmetric pair that holds the true median with probability
+    """The narrowest symmetric pair of the values that holds the true median with probability
     `coverage`.
 
-    Where there are too few for that, their whole range: held() says with what probability it does.
+    With too few values it is their full range: held() gives the probability that this range has.
     """
     ordered = sorted(values)
     outside, _ = _left_out(len(ordered), coverage)
@@ -21,8 +23,8 @@ def interval(values: Sequence[float], coverage: float) -> tuple[float, float]:
 
 
 def held(count: int, coverage: float) -> float:
-    """The probability with which the interval of `count` values holds the true median: 0 for a
-    single one.
+    """The probability with which the interval of `count` values holds the true median; 0 for one
+    value.
     """
     _, probability = _left_out(count, coverage)
     return probability
@@ -30,10 +32,11 @@ def held(count: int, coverage: float) -> float:
 
 @cache
 def _left_out(count: int, coverage: float) -> tuple[int, float]:
-    """How many values at each end, and the probability with which the others still hold the median.
+    """How many values may be left out at each end, and the probability with which the others hold
+    the median.
 
-    It is missed where no more than those lie on one side of it: for each value that is a coin's
-    toss.
+    Each value lies above the median with probability 1/2. The others miss the median if at most the
+    left-out number of values lies on one side of it.
     """
     outside, missed = 0, 2 / (1 << count)
     while (more := missed + 2 * math.comb(count, outside + 1) / (1 << count)) <= 1 - coverage:
@@ -42,8 +45,8 @@ def _left_out(count: int, coverage: float) -> tuple[int, float]:
 
 
 def scatter(series: Iterable[float]) -> float:
-    """The standard deviation about steps, from the differences of neighbours: of which few see a
-    step.
+    """The standard deviation of a series apart from its steps. It uses differences of neighbours,
+    few of which contain a step.
     """
     steps = [abs(other - one) for one, other in pairwise(series)]
     return float(median(steps)) / (MAD * math.sqrt(2)) if steps else 0.0

@@ -1,5 +1,4 @@
-"""The reference that a kernel's answer is checked against before and after it is timed: float64
-NumPy.
+"""The reference for a kernel's answers, which are checked before and after timing. float64 NumPy.
 
 for each block of tokens: scores
 softmax, over the tokens that a sequence attends to
@@ -17,26 +16,26 @@ from kvbench.model.masks import CHAIN, tokens_seen
 # first token, count -> K and V [B, count, Hkv, D]
 Rows = Callable[[int, int], tuple[np.ndarray, np.ndarray]]
 _Values = Callable[[int, int], tuple[np.ndarray | None, np.ndarray]]  # the same, or V alone
-_Ranges = list[tuple[int, int]]  # of tokens: the first and one past the last, in ascending order
+_Ranges = list[tuple[int, int]]  # of tokens: the first, and one past the last; ascending
 
 Lengths = Sequence[int] | np.ndarray  # of sequences, in tokens
 
-TILE = 1024  # tokens, at most, whose weights a kernel takes together
-_LONG = 4096  # tokens from which float32 sums get more room
-BLOCK = 4096  # tokens taken together: decoded, a long cache is many times what it was
+TILE = 1024  # the most tokens whose weights a kernel handles together
+_LONG = 4096  # tokens from which float32 sums may be further off
+BLOCK = 4096  # tokens decoded at a time: a decoded cache is many times as large
 
 
 class Levels(NamedTuple):
-    """What a kernel rounds: a query by the dtype of K, or weights by that of V."""
+    """How a kernel rounds: a query according to K's dtype, or weights according to V's."""
 
-    most: int  # to whole numbers, this the largest of each `together` elements; or where it is 0,
+    most: int  # round to integers, scaled so that the largest of `together` elements is `most`;
     together: int
-    bits: int  # each by itself, to so many significant bits
+    bits: int  # if most is 0: round each element to this many significant bits
 
 
 class Scores(NamedTuple):
-    """What is done to scores, see kvbench/model/scores.py. Slopes and sinks are taken as float32,
-    as kernels take them.
+    """What is done to scores, see kvbench/model/scores.py. Slopes and sinks are rounded to float32,
+    as in kernels.
     """
 
     softcap: float = 0.0
@@ -50,8 +49,8 @@ PLAIN = Scores()
 
 
 class _Span(NamedTuple):
-    """The tokens that a query attends to: the first `kept`, from `start` on those before `older`,
-    and `newest`; and its `own` token.
+    """The tokens that a query attends to: the first `kept`, those from `start` to before `older`,
+    and `newest`. `own` is the query's own token.
     """
 
     kept: int
@@ -76,12 +75,12 @@ def attention(
     scores: Scores = PLAIN,
 ) -> np.ndarray:
     """Decode attention on a decoded cache: q [B, Hq, D] or [B, queries, Hq, D] -> float64 of that
-    shape, but for the width of V.
+    shape, with the width of V as its last dimension.
 
-    Sequence b holds lengths[b] tokens. The first queries[b] of its queries (None: all) stand for
-    its newest tokens, and attend to all tokens before these, and among these as the mask says; or a
-    tree's words do, [queries] or [B, queries]. Where there is a window, each attends to the last
-    `window` of its tokens. No token, no weight: zero.
+    Sequence b holds lengths[b] tokens. The first queries[b] of its queries (None: all) belong to
+    its newest tokens, one each. A query attends to all tokens before the newest ones, and among the
+    newest to those of the mask, or of the words in `tree`, [queries] or [B, queries]. With a window
+    each query attends to the last `window` of its tokens. A query without tokens gives zeros.
     """
     spans = _spans(q, lengths, window, mask, tree, queries, scores.kept)
     held, own = _held(spans), _with_queries(q)
@@ -100,11 +99,11 @@ def attention_in_steps(
     queries: Sequence[int] | np.ndarray | None = None,
     scores: Scores = PLAIN,
 ) -> tuple[np.ndarray, np.ndarray]:
-    """The same of a kernel that rounds what it multiplies: with q as it takes that, and how far its
-    weights may be off.
+    """The attention of a kernel that rounds q and its weights: the answer with q rounded as the
+    kernel does, and how far the rounded weights may shift it.
 
-    levels: of K and of V, as kvb_levels tells. A weight is off by at most half a step: six standard
-    deviations of their sum, for it has no sign in common on ordinary data.
+    levels: of K and of V, as from kvb_levels. Each weight is off by at most half a step, with
+    either sign on ordinary data; so the result is six standard deviations of the sum.
     """
     of_k, of_v = levels
     spans, shape = _spans(q, lengths, window, mask, tree, queries, scores.kept), q.shape[:-1]
@@ -128,7 +127,7 @@ def attention_in_steps(
 
 
 def _with_queries(q: np.ndarray) -> np.ndarray:
-    """[B, queries, Hq, D]."""
+    """q as [B, queries, Hq, D]."""
     return q if q.ndim == 4 else q[:, None]
 
 
@@ -141,7 +140,7 @@ def _spans(
     queries: Sequence[int] | np.ndarray | None,
     kept: int,
 ) -> list[list[_Span | None]]:
-    """Of each query of each sequence; None where it attends to nothing."""
+    """The span of each query of each sequence; None if it attends to no token."""
     batch, most = _with_queries(q).shape[:2]
     words = np.broadcast_to(tokens_seen(mask, most) if tree is None else tree, (batch, most))
     counts = np.full(batch, most) if queries is None else queries
@@ -159,8 +158,8 @@ def _spans(
 def _span(
     length: int, count: int, query: int, word: int, window: int | None, kept: int
 ) -> _Span | None:
-    """Of one among `count` queries of a sequence."""
-    before = length - count  # less than 0 where there are more queries than tokens
+    """The span of one of `count` queries of a sequence."""
+    before = length - count  # below 0 if there are more queries than tokens
     older, start = max(0, before), 0
     newest = tuple(token for token in range(older, length) if word >> token - before & 1)
     every = newest
@@ -174,7 +173,7 @@ def _span(
 
 
 def _held(spans: list[list[_Span | None]]) -> _Ranges:
-    """All tokens that some query attends to, and others between them."""
+    """Ranges that cover all tokens that any query attends to."""
     some = [span for own in spans for span in own if span]
     kept = max((span.kept for span in some), default=0)
     first = min((span.start for span in some), default=0)
@@ -190,7 +189,7 @@ def _scale_of(q: np.ndarray, scores: Scores) -> float:
 
 
 def _as_taken(q: np.ndarray, levels: Levels, scale_of_scores: float) -> np.ndarray:
-    """In float32, as kernels do it: times the scale of the scores, then rounded."""
+    """q as the kernel uses it: in float32, times the scale of the scores, then rounded."""
     scale = np.float32(scale_of_scores) * np.float32(1.44269504)
     scaled = q.astype(np.float32) * scale
     own = _significant(scaled, levels.bits) if levels.bits else _in_steps(scaled, levels)
@@ -203,7 +202,9 @@ def _significant(values: np.ndarray, bits: int) -> np.ndarray:
 
 
 def _in_steps(scaled: np.ndarray, levels: Levels) -> np.ndarray:
-    """Of the largest / levels.most of each head, or of so many elements of it."""
+    """Round to steps of 1 / levels.most of the largest element of each head, or of each group of
+    `together` elements.
+    """
     together, dim = levels.together, scaled.shape[3]
     most = np.maximum.reduceat(np.abs(scaled), np.arange(0, dim, together), axis=3)
     most = np.repeat(most, together, axis=3)[..., :dim]
@@ -213,7 +214,7 @@ def _in_steps(scaled: np.ndarray, levels: Levels) -> np.ndarray:
 
 
 def _of(rows: Rows, sequence: slice, elements: slice) -> _Values:
-    """V alone, of a sequence, and of some of its elements."""
+    """V only, of one sequence, and only some of its elements."""
     return lambda first, count: (None, rows(first, count)[1][sequence, ..., elements])
 
 
@@ -224,9 +225,11 @@ def _codes(v: np.ndarray) -> np.ndarray:
 
 
 def _variances(weights: np.ndarray, levels: Levels, held: _Ranges, rows: _Values) -> np.ndarray:
-    """In place, what rounding does to each, times its row's largest element. A step is a share of
-    the weight itself; or of the largest one of a token's tile, which may begin at any token, and
-    has no more than TILE.
+    """The variance from rounding of each weight times the largest element of its row, computed in
+    place.
+
+    A step is a share of the weight itself, or of the largest weight in the token's tile. A tile may
+    begin at any token and has at most TILE tokens.
     """
     for place, at, count in _blocks(held):
         _, v = rows(at, count)
@@ -241,7 +244,7 @@ def _variances(weights: np.ndarray, levels: Levels, held: _Ranges, rows: _Values
         tiles = np.pad(weights[row], (TILE, -tokens % TILE + TILE)).reshape(-1, TILE).max(axis=1)
         near = np.maximum(np.maximum(tiles[:-2], tiles[1:-1]), tiles[2:])
         off = np.repeat((near / levels.most) ** 2 / 12, TILE)[:tokens]
-        off[weights[row] == 0] = 0.0  # what weighs nothing is exact
+        off[weights[row] == 0] = 0.0  # a weight of 0 is exact
         weights[row] = off
     return weights
 
@@ -249,14 +252,14 @@ def _variances(weights: np.ndarray, levels: Levels, held: _Ranges, rows: _Values
 def _weights(
     q: np.ndarray, rows: Rows, spans: list[list[_Span | None]], held: _Ranges, asked: Scores
 ) -> np.ndarray:
-    """[B, queries, Hq, tokens held]"""
+    """The weights of the held tokens: [B, queries, Hq, tokens held]."""
     scores = np.full((*q.shape[:3], len(_tokens(held))), -np.inf)
     queries = q.astype(np.float64) * _scale_of(q, asked)
     for place, at, count in _blocks(held):
         k, _ = rows(at, count)
         for queried, stored in _heads(q, k):
             scores[queried][..., place] = _product(queries[queried], k[stored].astype(float).T)
-        del k, _  # the next block takes their place
+        del k, _  # make room for the next block
     return _softmax(scores, spans, _tokens(held), asked)
 
 
@@ -274,30 +277,30 @@ def _sums(weights: np.ndarray, held: _Ranges, rows: _Values) -> np.ndarray:
 
 
 def whole(k: np.ndarray, v: np.ndarray) -> Rows:
-    """Rows from arrays that hold all tokens."""
+    """A Rows function over arrays that hold all tokens."""
     return lambda first, count: (k[:, first : first + count], v[:, first : first + count])
 
 
 def rounded(rows: np.ndarray, dtype: str) -> np.ndarray:
-    """float32 rows as a kernel takes them that rounds them to a dtype while it reads: f16 is
-    NumPy's float of 2 bytes. What is beyond its range is infinite.
+    """float32 rows rounded to a dtype, as a kernel does that rounds while it reads. f16 is NumPy's
+    2-byte float. Values beyond its range become infinite.
     """
     with np.errstate(over="ignore"):
         return rows.astype(f"f{int(dtype.removeprefix('f')) // 8}").astype(np.float32)
 
 
-# The coarsest rounding of formats with so many bytes for an element: half a step, as a share of it
-# and near zero.
+# The coarsest rounding among formats, by bytes per element: half a step, as a share of the element,
+# and as an absolute value near zero.
 _STEPS = {4: (0.0, 0.0), 2: (2.0**-8, 2.0**-25), 1: (2.0**-3, 2.0**-10)}
-# Where elements share a scale, by elements and bytes of a block: half a step, as a share of the
-# largest of them. A block of 4 bits has one code less for elements of the other sign than its
-# largest, and its scale is rounded, too.
+# For elements that share a scale, by elements and bytes of a block: half a step, as a share of the
+# largest element. A 4-bit block has one code less for the sign opposite to its largest element, and
+# its scale is rounded, too.
 _SCALED_STEPS = {(1, 1): 1 / 250, (32, 34): 1 / 220, (32, 18): 1 / 7.9}
 
 
 def rounding(rows: np.ndarray, block: tuple[int, int], scaled: bool) -> np.ndarray:
-    """By how much each element may be off once it is stored in blocks of so many elements and
-    bytes. scaled: each row has a scale.
+    """By how much each element may be off after it is stored in blocks of `block` = (elements,
+    bytes). scaled: each row has a scale.
     """
     elements, size = block
     allowed = np.abs(rows)
@@ -315,8 +318,8 @@ def rounding(rows: np.ndarray, block: tuple[int, int], scaled: bool) -> np.ndarr
 
 
 def tolerance(v: float, tokens: int) -> float:
-    """The largest error that float32 arithmetic explains on ordinary data; `v`: the largest
-    magnitude of a value.
+    """The largest error that float32 arithmetic explains on ordinary data. v: the largest magnitude
+    of a value.
     """
     return (2e-6 if tokens <= _LONG else 1e-5) * v
 
@@ -326,7 +329,9 @@ def _tokens(held: _Ranges) -> np.ndarray:
 
 
 def _blocks(held: _Ranges) -> Iterator[tuple[slice, int, int]]:
-    """By blocks: where their tokens stand among those held, the first token, and how many."""
+    """The blocks of the held tokens: their positions among these, the first token, and the
+    count.
+    """
     before = 0
     for first, last in held:
         for at in range(first, last, BLOCK):
@@ -338,21 +343,25 @@ def _blocks(held: _Ranges) -> Iterator[tuple[slice, int, int]]:
 def _heads(
     q: np.ndarray, rows: np.ndarray
 ) -> Iterator[tuple[tuple[int, slice, slice], tuple[int, slice, int]]]:
-    """Where a group's queries stand, and the rows of their KV head."""
+    """For each sequence and KV head: the index of its group's queries, and the index of its
+    rows.
+    """
     group, every = q.shape[2] // rows.shape[2], slice(None)
     for b, h in product(range(len(q)), range(rows.shape[2])):
         yield (b, every, slice(h * group, (h + 1) * group)), (b, every, h)
 
 
 def _product(left: np.ndarray, right: np.ndarray) -> np.ndarray:
-    """[queries, heads, n] times [n, m], as one product."""
+    """[queries, heads, n] times [n, m], as one matrix product."""
     return (left.reshape(-1, left.shape[2]) @ right).reshape(*left.shape[:2], -1)
 
 
 def _softmax(
     scores: np.ndarray, spans: list[list[_Span | None]], tokens: np.ndarray, asked: Scores
 ) -> np.ndarray:
-    """In place, over the tokens that each query attends to; all others weigh nothing."""
+    """The softmax in place, over the tokens that each query attends to. Other tokens have weight
+    0.
+    """
     sinks = np.full(scores.shape[2], -np.inf) if asked.sinks is None else _by_head(asked.sinks)
     for b, query in np.ndindex(scores.shape[:2]):
         own, span = scores[b, query], spans[b][query]
@@ -375,13 +384,13 @@ def _by_head(values: Sequence[float] | np.ndarray) -> np.ndarray:
 
 
 def _left_out(span: _Span, tokens: np.ndarray) -> np.ndarray:
-    """Those that a query does not attend to."""
+    """Which tokens the query does not attend to."""
     older = (tokens < span.older) & ((tokens < span.kept) | (tokens >= span.start))
     return ~(older | np.isin(tokens, span.newest))
 
 
 def _weigh(scores: np.ndarray, sinks: np.ndarray) -> None:
-    """Of one query, [Hq, tokens]. A sink has its share, and no value."""
+    """The softmax of one query in place, [Hq, tokens]. A sink takes its share, but has no value."""
     most = np.maximum(scores.max(axis=1), sinks)
     scores -= most[:, None]
     np.exp(scores, out=scores)

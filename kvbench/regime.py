@@ -1,10 +1,10 @@
-"""Which level of the machine feeds a walk, from its footprint, its threads and the caches that they
-use.
+"""The regime of a walk: which level of the machine feeds it, from its footprint, its threads and
+their caches.
 
-Every thread walks its share again and again. A share that fits what one core has for itself never
-reaches the level behind it: where all private caches together hold as much as the last level, no
-footprint tests that last level with all cores. So the last level has a *window*, and it may be
-empty.
+Each thread walks its share again and again. A share that fits a core's private caches never reaches
+the level behind them. If all private caches together hold as much as the last level, no footprint
+tests the last level with all cores. So the footprints that test the last level form a *window*,
+which may be empty.
 """
 
 import math
@@ -24,48 +24,50 @@ from kvbench.units import MIB, cpu_text
 
 @dataclass(frozen=True, slots=True)
 class Thresholds:
-    """Every threshold, as a multiple of a cache's size. They are judgement: between them the word
-    is "mixed".
+    """Every threshold, as a multiple of a cache's size. They are judgement. A footprint between two
+    thresholds is "mixed".
     """
 
-    l1: float = 0.5  # share in L1: a thread's queries, scores and stack want the other half
+    l1: float = 0.5  # share in L1: a thread's queries, scores and stack need the other half
     private: float = 0.8  # share in a private cache: beyond it, conflicts already evict some lines
-    # share that a private cache no longer serves, even where it replaces lines cleverly
+    # share that a private cache no longer serves, even with a clever replacement policy
     beyond: float = 1.5
     # footprint in the last level of a domain: hashing is uneven, and others use it too
     last: float = 0.7
-    # footprint against all last levels used: at most a quarter can still come from them
+    # footprint over all last levels used: at most a quarter can still come from them
     dram: float = 4.0
-    well: float = 0.5  # of what the L3 holds: there for sure
+    well: float = 0.5  # share of what L3 holds; a footprint below it surely stays in L3
 
 
 THRESHOLDS = Thresholds()
-# words that are no level: footprints of all kinds bear them
+# words that are not a level: they apply to footprints of all kinds
 NO_LEVEL = frozenset({"mixed", "unknown"})
-FAR_BYTES = 256 * MIB  # where caches are small or unknown
+FAR_BYTES = 256 * MIB  # the least far footprint, if caches are small or unknown
 
 
 class Lies(StrEnum):
-    """Why data lies where it does. `bytes` and `limit` of a regime are the numbers."""
+    """Why data lies in its regime. `bytes` and `limit` of the Regime are the numbers behind it."""
 
     SWEPT = "the caches are swept"
     NO_CACHE = "no cache is known"
     DIFFER = "domains differ"
-    WITHIN = "a thread's share is within it"  # of what a private cache serves
-    SHARED = "the footprint is within it"  # of what the last level serves
+    WITHIN = "a thread's share is within it"  # within what a private cache serves
+    SHARED = "the footprint is within it"  # within what the last level serves
     BETWEEN = "between two private caches"
     HIDDEN = "no cache behind is known"
     NOT_BEYOND = "not beyond the private caches"
-    TOO_LITTLE = "too little for memory"  # and more than the last level serves
+    TOO_LITTLE = "too little for memory"  # but more than the last level serves
     FAR = "beyond all caches"
     NOTHING = "nothing is kept"
-    DISPLACED = "other bytes are read between"  # its passes: what caches keep is what it tells
+    DISPLACED = "other bytes are read between"  # passes: the point measures what caches keep
 
 
 @dataclass(frozen=True, slots=True)
 class Regime:
-    """word: L1 L2 L3 DRAM mixed, or unknown. confidence: high, low, or none where unknown. `bytes`:
-    what was held against `limit`, of a thread or of all; 0 where no size tells.
+    """Which level feeds a footprint, and why.
+
+    word: L1, L2, L3, DRAM, mixed or unknown. confidence: high or low; none if the word is unknown.
+    bytes: what was compared with `limit`, of one thread or of all; 0 if no size decides.
     """
 
     word: str
@@ -77,24 +79,25 @@ class Regime:
 
 @dataclass(frozen=True, slots=True)
 class Window:
-    """Footprints, in bytes, at which the L3 shared by `cpus` feeds its `threads`: from `low` to
-    `high`.
-    """
+    """The footprints at which one L3 feeds its threads, in bytes."""
 
-    cpus: Annotated[tuple[int, ...], about("those that share the L3")]
-    threads: Annotated[int, about("those that run there")]
+    cpus: Annotated[tuple[int, ...], about("CPUs that share the L3")]
+    threads: Annotated[int, about("threads that run on them")]
     low: Annotated[float, about("bytes: smallest footprint that the L3 feeds")]
     high: Annotated[float, about("bytes: largest footprint that the L3 feeds")]
-    open: Annotated[bool, about("whether there is any")]
-    largest_threads: Annotated[int, about("most threads that open it; 0: not even one")]
+    open: Annotated[bool, about("whether such a footprint exists")]
+    largest_threads: Annotated[
+        int, about("most threads for which a footprint exists; 0: not even for one")
+    ]
 
 
 @dataclass(frozen=True, slots=True)
 class _Domain:
-    """The threads behind one last-level cache. Without one (`last` None) only L1 is known.
+    """The threads behind one last-level cache. Without such a cache (`last` is None), only L1 is
+    known.
 
-    `private`: by level below the last, what a thread has of it: where it has least, and where it
-    has most.
+    private: for each level below the last, the smallest and the largest share of it that a thread
+    has.
     """
 
     last: DataCache | None
@@ -103,15 +106,17 @@ class _Domain:
 
     @property
     def beyond(self) -> float:
-        """The share of a thread that none of its private caches serves."""
+        """The share of a thread that is too large for any of its private caches."""
         return THRESHOLDS.beyond * max((most for _, most in self.private.values()), default=0.0)
 
 
 def classify(
     machine: Machine, cpus: Sequence[int], footprint: float, *, evicted: bool = False
 ) -> Regime:
-    """`footprint`: bytes that all threads (one for each of `cpus`) walk in a pass, together, split
-    evenly. `evicted`: caches are swept before each pass.
+    """The regime of a footprint.
+
+    footprint: bytes that all threads walk in a pass together, split evenly; one thread runs on each
+    of `cpus`. evicted: caches are swept before each pass.
     """
     hierarchies = _hierarchies(machine, cpus)
     domains = _domains(hierarchies)
@@ -133,8 +138,8 @@ def classify(
 
 
 def corrected(machine: Machine, sizes: Mapping[int, float]) -> Machine:
-    """With caches of these sizes, by level, in place of declared ones: they were seen, so that
-    nobody doubts them.
+    """The machine with measured cache sizes in place of declared ones, by level. A measured size is
+    not in doubt.
     """
     caches = tuple(
         replace(cache, size=int(sizes.get(cache.level, cache.size))) for cache in machine.caches
@@ -145,16 +150,16 @@ def corrected(machine: Machine, sizes: Mapping[int, float]) -> Machine:
 
 
 def dram_bytes(machine: Machine, cpus: Sequence[int]) -> float | None:
-    """The smallest footprint that is DRAM. None where no last level is known.
+    """The smallest footprint whose regime is DRAM; None if no last level is known.
 
-    Data can live in the last level of every domain that has a thread; idle domains are not counted.
+    Data can lie in the last level of every domain that has a thread. Idle domains do not count.
     """
     domains = _domains(_hierarchies(machine, cpus))
     return _dram_bytes(domains) if domains and all(domain.last for domain in domains) else None
 
 
 def far_bytes(machine: Machine, cpus: Sequence[int]) -> int:
-    """The footprint to walk when no cache shall help: DRAM, and long enough to time."""
+    """A footprint that surely comes from memory: DRAM, and long enough to time."""
     return max(FAR_BYTES, math.ceil(dram_bytes(machine, cpus) or 0))
 
 
@@ -167,15 +172,15 @@ def levels(machine: Machine, cpus: Sequence[int]) -> dict[int, tuple[DataCache, 
 
 
 def lacking(machine: Machine, cpus: Sequence[int], level: int) -> str:
-    """Which of `cpus` no known cache of that level serves."""
+    """The CPUs that no known cache of that level serves, in words."""
     served = {cpu for cache in levels(machine, cpus).get(level, ()) for cpu in cache.cpus}
     without = set(cpus) - served
     return f"CPUs {cpu_text(without)}" if without < set(cpus) else "these CPUs"
 
 
 def holds(machine: Machine, cpus: Sequence[int]) -> dict[int, float]:
-    """The largest footprint, split evenly over all threads, that the caches of each level hold.
-    Empty where a CPU has no known cache.
+    """For each level, the largest footprint that its caches hold, split evenly over all threads.
+    Empty if a CPU has no known cache.
     """
     shares: dict[int, list[float]] = {}
     domains = _domains(_hierarchies(machine, cpus))
@@ -194,9 +199,11 @@ def holds(machine: Machine, cpus: Sequence[int]) -> dict[int, float]:
 def nearest(
     machine: Machine, cpus: Sequence[int], footprint: float, *, evicted: bool = False
 ) -> str:
-    """The nearest cache that holds all of it, L1 apart: what lies there is as fast to read as what
-    lies in L2. Of what nearly fills L3 some comes from memory on most machines. Unlike classify()
-    it knows nothing between two.
+    """The nearest cache that holds the whole footprint, or memory. Unlike classify() it has no word
+    for "between two".
+
+    L1 counts as L2, because data in both are read about as fast. A footprint that nearly fills L3
+    has a word of its own: on most machines a part of it comes from memory.
     """
     for number, most in holds(machine, cpus).items() if not evicted else ():
         if footprint <= most:
@@ -206,7 +213,7 @@ def nearest(
 
 
 def near_l3(machine: Machine, cpus: Sequence[int], footprint: float) -> bool:
-    """Whether the L3 feeds so much, or holds a part of it."""
+    """Whether L3 feeds the footprint, or holds a part of it."""
     opened = [window for window in windows(machine, cpus) if window.open]
     low, high = (
         max((getattr(each, end) / each.threads for each in opened), default=0.0)
@@ -216,7 +223,7 @@ def near_l3(machine: Machine, cpus: Sequence[int], footprint: float) -> bool:
 
 
 def windows(machine: Machine, cpus: Sequence[int]) -> tuple[Window, ...]:
-    """One window for each L3 domain that has a thread. Empty where the CPUs have no L3."""
+    """One window for each L3 domain that has a thread. Empty if the CPUs have no L3."""
     found = []
     for domain, last in _behind_l3(machine, cpus):
         low, high = domain.beyond * domain.threads, THRESHOLDS.last * last.size
@@ -226,14 +233,14 @@ def windows(machine: Machine, cpus: Sequence[int]) -> tuple[Window, ...]:
 
 
 def suggestion(machine: Machine, cpus: Sequence[int]) -> str:
-    """What to do where no footprint tests L3 on all of `cpus`; empty where one does."""
+    """Why no footprint tests L3 on all of `cpus`, and what to try; empty if a footprint does."""
     found = windows(machine, cpus)
     if sum(window.threads for window in found) < len(cpus):
         return f"not testable: no L3 is known for {lacking(machine, cpus, _LAST)}"
     if max(window.low / window.threads for window in found) <= min(
         window.high / window.threads for window in found
     ):
-        return ""  # one share per thread suits every domain
+        return ""  # one share per thread fits the windows of all domains
     at = f"at {len(cpus)} thread{'s' if len(cpus) > 1 else ''}"
     cores = min(
         len(
@@ -257,17 +264,17 @@ def suggestion(machine: Machine, cpus: Sequence[int]) -> str:
 
 # ---- where a thread's share lies -----------------------------------------------------------------
 
-_LAST = 3  # what lies behind L3 (memory-side caches) is no level of its own
-_BEYOND = 3  # times what L3 feeds: a part of it may be there still
+_LAST = 3  # caches behind L3 (memory-side caches) do not count as a level
+_BEYOND = 3  # up to this many times the window, L3 may still hold a part
 
 
-_Why = tuple[Lies, float, float]  # and the bytes that are held against a limit
+_Why = tuple[Lies, float, float]  # the reason, and the bytes and the limit that are compared
 
 
 def _place(domain: _Domain, each: float) -> tuple[str, _Why]:
-    """The word for one domain whose threads walk so many bytes each, and why."""
+    """The word for one domain whose threads walk `each` bytes each, and the reason."""
     inside = each * domain.threads
-    nearer = 0.0  # what the levels before hold of a share
+    nearer = 0.0  # the part of a share that nearer levels hold
     for level, (least, most) in domain.private.items():
         limit = THRESHOLDS.l1 if level == 1 else THRESHOLDS.private
         if each <= limit * least:
@@ -286,8 +293,8 @@ def _place(domain: _Domain, each: float) -> tuple[str, _Why]:
 
 
 def _dram_bytes(domains: Sequence[_Domain]) -> float:
-    """All last levels together several times over, and each thread past what it shares with fewest
-    or has alone.
+    """The smallest footprint in DRAM: several times all last levels together, and per thread more
+    than it can have in private caches or in its part of the last level.
     """
     known = [(domain, domain.last.size) for domain in domains if domain.last]
     share = max(
@@ -297,9 +304,9 @@ def _dram_bytes(domains: Sequence[_Domain]) -> float:
     return max(THRESHOLDS.dram * sum(last for _, last in known), share * threads)
 
 
-@lru_cache  # thousands of points ask of a few sets of CPUs, here and below
+@lru_cache  # thousands of points use a few sets of CPUs, here and below
 def _domains(hierarchies: tuple[tuple[DataCache, ...], ...]) -> tuple[_Domain, ...]:
-    """The threads by the last-level cache that serves them. Empty where a CPU has no known
+    """The threads grouped by the last-level cache that serves them. Empty if a CPU has no known
     cache.
     """
     if not all(hierarchies):
@@ -318,7 +325,9 @@ def _domains(hierarchies: tuple[tuple[DataCache, ...], ...]) -> tuple[_Domain, .
 
 
 def _users(hierarchies: Iterable[Iterable[DataCache]]) -> Counter[DataCache]:
-    """Threads on each cache. Those on one cache (siblings, a cluster) share it evenly."""
+    """The number of threads on each cache. Threads on one cache (siblings, a cluster) share it
+    evenly.
+    """
     return Counter(cache for hierarchy in hierarchies for cache in hierarchy)
 
 
@@ -350,10 +359,11 @@ def _behind_l3(machine: Machine, cpus: Sequence[int]) -> list[tuple[_Domain, Dat
 
 
 def _opening(machine: Machine, cpus: Sequence[int], last: DataCache) -> tuple[int, ...]:
-    """Numbers of threads that open the window of `last`: the first ones of `cpus`, then others of
-    the domain. Of unlike cores they may have gaps.
+    """The numbers of threads with which the window of `last` is open. With unlike cores the numbers
+    may have gaps.
 
-    Others are taken as a placement takes them, one for each core before the cores' second threads.
+    Threads are added in this order: the given CPUs, then other CPUs of the domain as a placement
+    takes them, one on each core before the cores' second threads.
     """
     siblings = {cpu.cpu: cpu.thread for cpu in machine.cpus}
     own = [cpu for cpu in cpus if cpu in last.cpus]
@@ -371,13 +381,13 @@ def _opening(machine: Machine, cpus: Sequence[int], last: DataCache) -> tuple[in
 
 # ---- how sure it is ------------------------------------------------------------------------------
 
-_RESTS_ON = {"L1": ("l1d",), "L2": ("l1d", "l2")}  # facts; the other words rest on all of them
+_RESTS_ON = {"L1": ("l1d",), "L2": ("l1d", "l2")}  # facts by word; other words need all facts
 
 
 def _kept(hierarchies: Sequence[Sequence[DataCache]], even: float) -> bool:
-    """Whether some cache could keep more than a quarter of what its threads walk.
+    """Whether a cache could keep more than a quarter of what its threads walk.
 
-    So it is where private caches together hold more than the last level, or where a domain has few
+    This is so if private caches together hold more than the last level, or if a domain has few
     threads.
     """
     return any(
@@ -386,7 +396,7 @@ def _kept(hierarchies: Sequence[Sequence[DataCache]], even: float) -> bool:
 
 
 def _doubted(machine: Machine, hierarchies: Sequence[Sequence[DataCache]], word: str) -> bool:
-    """Whether a size that the word rests on is in doubt, or a level may be hidden."""
+    """Whether a size that the word depends on is in doubt, or a level may be hidden."""
     for name in _RESTS_ON.get(word, ("l1d", "l2", "l3", "domains")):
         if name in machine.facts and machine.facts[name].confidence == "low":
             return True

@@ -1,5 +1,5 @@
-"""Random cases: a cache with its rows, one decode over it and one store into it. A case is its seed
-and its index.
+"""Random cases: a cache with its rows, one decode over it and one store into it. A seed and an
+index give a case.
 """
 
 from dataclasses import dataclass, field, replace
@@ -14,7 +14,7 @@ from tests.scores import PLAIN, Scores
 EDGES = (16, 32, 64, 128, 256, 512, 1024)  # tiles, least units
 BLOCKS = (1, 2, 3, 5, 7, 8, 16, 32, 33, 64, 100, 128, 256)
 QUERIES = (2, 2, 3, 4, 4, 5, 8, 16, queries.MOST)  # of a step
-GARBAGE = 1 << 30  # a table entry that nobody may follow
+GARBAGE = 1 << 30  # a table entry that must not be followed
 
 
 @dataclass
@@ -37,8 +37,8 @@ class Words:
         return Words(*lists, {(k["variant"], k["layout"], k["dtype"], k["isa"]) for k in found})
 
     def runs(self, variant: str, shape: Shape, isa: str) -> bool:
-        """Whether a tier has the variant for K and V of the shape: a half for each. Kernels are
-        listed for K and V that are alike; V lies whole where it is in no quads.
+        """Whether a tier has the variant for K and V of the shape: a half for each. The list of
+        kernels has only equal K and V. V is stored in full rows if it is not in quads.
         """
         k, v = shape.k.dtype, shape.v.dtype
         of_v = shape.layout if shape.v.cell else "head"
@@ -46,12 +46,12 @@ class Words:
         return halves <= self.kernels and (k == v or variant != "perhead")
 
     def variants(self, shape: Shape) -> list[str]:
-        """Those that some tier has."""
+        """The variants that some tier has."""
         tiers = {kernel[3] for kernel in self.kernels}
         return [word for word in self.variant if any(self.runs(word, shape, isa) for isa in tiers)]
 
     def dtypes(self, layout: str) -> list[str]:
-        """Of K."""
+        """The dtypes of K."""
         have = {kernel[1:3] for kernel in self.kernels}
         return [word for word in self.dtype if (layout, word) in have]
 
@@ -61,7 +61,7 @@ class Words:
 
 @dataclass
 class Store:
-    """Tokens for every sequence, from `lengths` on; one token may go through append."""
+    """Tokens to store in every sequence, from `lengths` on. One token may go through append."""
 
     lengths: np.ndarray
     table: np.ndarray | None
@@ -103,18 +103,20 @@ class Case:
 
     @property
     def spans(self) -> list[tuple[int, int]]:
-        """Of each sequence: the first token that any query attends to, one past the last."""
+        """For each sequence: the first token that any query attends to, and one past the last."""
         return self.queries.spans(self.lengths, self.window)
 
     @property
     def ranges(self) -> list[list[tuple[int, int]]]:
-        """The same, without those between the first tokens and the others."""
+        """As spans, but split in two if tokens between the first ones and the others are left
+        out.
+        """
         held = enumerate(self.lengths.tolist())
         return [self.queries.ranges(seq, length, self.window) for seq, length in held]
 
     @property
     def q_rows(self) -> int:
-        """Of a KV head."""
+        """Query rows of one KV head."""
         return self.queries.count * self.q_heads // self.shape.kv_heads
 
     @property
@@ -136,13 +138,13 @@ def between(rng, low: int, high: int) -> int:
 
 
 def widths(rng) -> int:
-    """Of heads that models have: in steps of 8, from 40 to 256."""
+    """Widths of heads as models have them: 40 to 256 in steps of 8."""
     return 8 * between(rng, 5, 32)
 
 
 def draw_sizes(rng) -> dict[str, int]:
-    """batch, kv_heads, group, head_dim, tokens, queries, within a budget of score elements times
-    D.
+    """Draw batch, kv_heads, group, head_dim, tokens and queries, within a budget of score elements
+    times D.
     """
     style = rng.random()
     tokens = between(rng, 1, 140)
@@ -171,7 +173,7 @@ def draw_sizes(rng) -> dict[str, int]:
 
 
 def draw_lengths(rng, batch: int, tokens: int) -> np.ndarray:
-    """Ragged, one of them `tokens` long; zero now and then."""
+    """Draw different lengths, one of them `tokens`, and now and then 0."""
     lengths = [tokens] + [
         between(rng, 0 if chance(rng, 0.3) else min(1, tokens), tokens) for _ in range(batch - 1)
     ]
@@ -179,7 +181,7 @@ def draw_lengths(rng, batch: int, tokens: int) -> np.ndarray:
 
 
 def draw_table(rng, shape: Shape) -> np.ndarray:
-    """Distinct physical blocks for every entry, in order or shuffled."""
+    """Draw distinct physical blocks for all entries, in order or shuffled."""
     entries = shape.batch * shape.table_width
     blocks = rng.permutation(shape.blocks)[:entries] if chance(rng, 0.7) else np.arange(entries)
     return blocks.astype(np.int32).reshape(shape.batch, shape.table_width)
@@ -188,7 +190,7 @@ def draw_table(rng, shape: Shape) -> np.ndarray:
 def draw_v(
     rng, words: Words, layout: str, dtype: str, scale: str, head_dim: int
 ) -> dict[str, str | int]:
-    """V of another dtype than K's, with other scales, of another width: each now and then."""
+    """Draw V; now and then with another dtype than K's, other scales, or another width."""
     dims = (1, 16, 64, max(1, head_dim // 2), between(rng, 1, head_dim), min(320, 2 * head_dim))
     dims += (widths(rng),)
     return {
@@ -199,7 +201,7 @@ def draw_v(
 
 
 def draw_tensor(rng, *dtypes: str) -> tuple[float, float]:
-    """What codes of K and of V are multiplied by, where their dtypes have such a scale."""
+    """Draw the factors of K's and V's codes, if their dtypes have a scale for the whole tensor."""
     given = chance(rng, 0.5)
     drawn = [float(np.float32(10 ** rng.uniform(-1.5, 1.5))) for _ in dtypes]
     k, v = (
@@ -210,13 +212,13 @@ def draw_tensor(rng, *dtypes: str) -> tuple[float, float]:
 
 
 def draw_channel(rng, kv_heads: int, head_dim: int) -> np.ndarray:
-    """Of i8: of a size that some elements of unit rows are clamped."""
+    """Draw scales of i8 channels, so small that some elements of unit rows are clamped."""
     sizes = 10 ** rng.uniform(-0.7, 0.7, (kv_heads, head_dim)) * 3 / 127
     return sizes.astype(np.float32)
 
 
 def draw_shape(rng, words: Words, sizes: dict[str, int], held: int, ring: bool) -> Shape:
-    """With room for `held` tokens, often for no more."""
+    """Draw a shape with room for `held` tokens, often for no more."""
     layout, block = pick(rng, words.layout), pick(rng, (*BLOCKS, between(rng, 1, 256)))
     capacity = max(1, held + pick(rng, (0, 0, 0, 1, 5, between(rng, 1, 70))))
     width, dtype, scale = (
@@ -248,7 +250,7 @@ def draw_shape(rng, words: Words, sizes: dict[str, int], held: int, ring: bool) 
 def draw_rows(
     rng, kind: str, shape: Shape, count: int, q: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
-    """K and V [H, count, D] as float32; may change q [Hq, D] in place."""
+    """Draw K and V [H, count, D] as float32; may change q [Hq, D] in place."""
     k, v = (
         rng.standard_normal((shape.kv_heads, count, side.dim), dtype=np.float32)
         for side in shape.sides
@@ -268,8 +270,8 @@ def draw_rows(
 
 
 def fill_rows(rng, case: Case) -> None:
-    """Put the live rows into the planes: elements and scales alone, so that padding stays as
-    filled.
+    """Write the live rows into the planes: only elements and scales, so that padding keeps its
+    fill.
     """
     shape = case.shape
     q = case.q.reshape(shape.batch, -1, shape.head_dim)
@@ -287,7 +289,7 @@ def fill_rows(rng, case: Case) -> None:
 
 
 def dead_entries(rng, case: Case) -> None:
-    """Table entries that no attended token needs point nowhere."""
+    """Make table entries that no attended token needs point nowhere."""
     alive = np.zeros(case.table.shape, dtype=bool)
     for seq, ranges in enumerate(case.ranges):
         for first, end in ranges:
@@ -297,7 +299,9 @@ def dead_entries(rng, case: Case) -> None:
 
 
 def draw_source(rng, shape: tuple[int, ...]) -> np.ndarray:
-    """float32 to store: unit, or of wild exponents with infinities and subnormals (no NaN)."""
+    """Draw float32 rows to store: of unit size, or with extreme exponents, infinities and
+    subnormals (no NaN).
+    """
     values = rng.standard_normal(shape, dtype=np.float32)
     style = rng.random()
     if style < 0.3:
@@ -341,8 +345,8 @@ def draw_store(rng, case: Case) -> Store:
 
 
 def room_for(lengths: np.ndarray, asked: Queries, window: int, ring: bool) -> int:
-    """Tokens that a cache must have room for: of a ring, from the first one that is attended to;
-    or all, where the first ones are kept.
+    """Tokens that a cache needs room for: a ring from the first attended token on; all tokens if
+    the first ones are kept.
     """
     if not ring or asked.kept:
         return int(lengths.max())
@@ -351,7 +355,7 @@ def room_for(lengths: np.ndarray, asked: Queries, window: int, ring: bool) -> in
 
 
 def draw_kept(rng, tokens: int) -> int:
-    """A few, or as many as may meet the window."""
+    """Draw a few kept tokens, or so many that they may meet the window."""
     return between(rng, 1, 8) if chance(rng, 0.5) else between(rng, 1, tokens + 5)
 
 
@@ -408,7 +412,7 @@ def make(words: Words, seed: int, index: int) -> Case:
 
 
 def answer(case: Case) -> tuple[np.ndarray, np.ndarray]:
-    """What decode must give, and how far from it a kernel may be: of each query by itself."""
+    """The right output of a decode, and how far a kernel may be from it, for each query."""
     return oracle.decode(
         case.shape,
         case.planes,
@@ -425,7 +429,7 @@ def answer(case: Case) -> tuple[np.ndarray, np.ndarray]:
 
 
 def stored(case: Case) -> Planes:
-    """The planes after the case's store, which starts from planes filled with `fill`."""
+    """The planes after the case's store into planes filled with `fill`."""
     planes, store = Planes.filled(case.shape, case.fill), case.store
     for seq, first in enumerate(store.lengths):
         oracle.store(case.shape, planes, store.table, seq, int(first), store.k[seq], store.v[seq])

@@ -1,5 +1,5 @@
-"""Made visits of points beside which a thread chases: a load takes 100 ns, and 3 more for each GB/s
-that the others move.
+"""Made-up visits of points with a chase. A load takes 100 ns, and 3 ns more for each GB/s that
+others move.
 """
 
 from dataclasses import replace

@@ -1,4 +1,4 @@
-"""What holds for every test."""
+"""Fixtures for every test."""
 
 import os
 import signal
@@ -14,13 +14,13 @@ RESULTS = Path(__file__).resolve().parents[1] / "results"
 
 signal.signal(
     signal.SIGINT, signal.default_int_handler
-)  # jobs begun with & ignore it, and so would what is interrupted here
+)  # jobs started with & ignore SIGINT, and so would the processes that tests interrupt
 
 
 @pytest.fixture(scope="session", autouse=True)
 def nobody_switches_the_machine_off():
-    """Runs that are made up here need not be on the disk before a test goes on: that takes longer
-    than to make them.
+    """Do not wait for the disk: made-up runs need not survive a power cut, and syncing takes longer
+    than making them.
     """
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(os, "fsync", lambda file: None)
@@ -36,7 +36,9 @@ def nothing_is_kept_for_the_user(tmp_path_factory):
 
 @pytest.fixture(scope="session", autouse=True)
 def kept_runs_are_read_once():
-    """Where `size` and `explain` take one for a machine: to read and judge it takes a second."""
+    """Cache the run that `size` and `explain` take for a machine: reading and judging it takes a
+    second.
+    """
     kept = cache(lambda path, whole: load(path))
 
     def read(path):
@@ -50,14 +52,14 @@ def kept_runs_are_read_once():
 
 @pytest.fixture(autouse=True)
 def other_tests_are_no_news(monkeypatch):
-    """Tests run side by side, so that commands would find the CPUs busy and say so."""
+    """Hide that CPUs are busy: tests run side by side, and commands would report it."""
     monkeypatch.setattr("kvbench.machine.preflight.busy", lambda machine: 0.0)
 
 
 @pytest.fixture(autouse=True)
 def small_numbers_stay_what_they_are():
-    """Whoever loads a library that was linked for fast math, or runs a kernel that sets the CPU's
-    mode, would change what later tests of the same process compare.
+    """Restore the CPU's floating-point mode. A library linked for fast math, or a kernel that sets
+    the mode, would change the results of later tests.
     """
     yield
     assert float("5e-324") > 0, "the CPU takes small numbers for zero since this test"
@@ -65,7 +67,7 @@ def small_numbers_stay_what_they_are():
 
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_makereport(item, call):
-    """A test that ran out of time says so, and how busy the machine is."""
+    """Report a test that ran out of time, and how busy the machine is."""
     report = yield
     words = advice(call.excinfo.value) if call.excinfo else ""
     if words:

@@ -1,5 +1,5 @@
 """The number formats of rows, restated in NumPy: what a value becomes when it is stored, and what
-the stored bytes mean.
+stored bytes mean.
 """
 
 import ml_dtypes
@@ -10,7 +10,7 @@ STORED = {"f32": np.float32, "f16": np.float16, "bf16": ml_dtypes.bfloat16, "i8"
 SCALED = ("i8",)
 PACKED = {"q8_0": 34, "q4_0": 18}  # bytes of a block
 BLOCK = 32  # elements of one
-WHOLE = (*SCALED, *PACKED)  # codes that are whole numbers, times scales
+WHOLE = (*SCALED, *PACKED)  # integer codes with scales
 DTYPES = (*STORED, *PACKED)
 LANES = 16  # tokens of a block whose rows lie transposed
 # bytes of a row of K that blocks of blockt keep together
@@ -21,15 +21,13 @@ STRETCHES = ("head", *TRANSPOSED)  # layouts of which a head's rows are one stre
 
 
 def cells_of(layout: str, dtype: str) -> tuple[int, int]:
-    """Bytes of a cell of K, and of V: 1 where that lies in quads of tokens, 0 of rows that lie
-    whole.
-    """
+    """Bytes of a cell of K, and of V: 1 for quads of tokens, 0 for full rows."""
     if layout == "block16":
         return 4, 1
     return CELL.get(dtype, 0) if layout == "blockt" else 0, 0
 
 
-# what lies beyond is stored as this; the others have an Inf for it
+# formats that store this for larger values; the others store Inf
 MOST = {"e4m3": 448.0, "e5m2": 57344.0}
 
 
@@ -37,7 +35,7 @@ def quantise(values: np.ndarray, scale_dtype: str) -> tuple[np.ndarray, np.ndarr
     """int8 rows and their scales, in float32 steps: scale = amax * (1 / 127) as stored, code =
     RNE(x * (1 / scale)).
 
-    The scale saturates (float32: where 127 codes still fit; float16: at its largest), an infinite
+    The scale saturates: float32 where 127 codes still fit, float16 at its largest. An infinite
     inverse counts as 0, and so does a NaN element.
     """
     values = np.asarray(values, dtype=np.float32)
@@ -60,7 +58,7 @@ def by_channel(values: np.ndarray, channel: np.ndarray) -> np.ndarray:
 
 
 def rounded(dtype: str, values: np.ndarray) -> np.ndarray:
-    """float32 as the number format that a dtype without scales keeps."""
+    """float32 values rounded to a dtype without scales."""
     with np.errstate(all="ignore"):
         values = np.asarray(values, dtype=np.float32)
         most = MOST.get(dtype, np.inf)
@@ -69,9 +67,9 @@ def rounded(dtype: str, values: np.ndarray) -> np.ndarray:
 
 # ---- packed rows ---------------------------------------------------------------------------------
 #
-# Restated from the definition of ggml's blocks: 32 elements behind a float16 `d`. What ggml leaves
-# open is ours: a NaN counts as 0, a `d` beyond float16 is its largest, and where 1 / d is infinite
-# it counts as 0.
+# Restated from the definition of ggml's blocks: 32 elements after a float16 `d`. Our choices where
+# ggml says nothing: a NaN counts as 0, a `d` beyond float16 becomes its largest value, and an
+# infinite 1 / d counts as 0.
 
 
 def to_blocks(dtype: str, values: np.ndarray) -> np.ndarray:
@@ -101,7 +99,9 @@ def to_blocks(dtype: str, values: np.ndarray) -> np.ndarray:
 
 
 def block_scale(d: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """As stored, and what elements are multiplied by: that comes of float32."""
+    """The scale as stored, and the factor of the elements, which is computed from the float32
+    scale.
+    """
     d = np.where(np.isinf(d.astype(np.float16)), np.copysign(np.float32(65504), d), d)
     inverse = np.float32(1) / d
     return d.astype(np.float16), np.where(np.isfinite(inverse), inverse, np.float32(0))

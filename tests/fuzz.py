@@ -1,7 +1,7 @@
 """Random cases for every tier that runs here: `python -m tests.fuzz --cases 20000`.
 
-A failing case prints the command that repeats it. Where a case kills its process (a guard page),
-those are named that it may have been.
+A failing case prints the command that repeats it. If a case kills its process (at a guard page),
+all cases that it may have been are named.
 """
 
 import argparse
@@ -33,12 +33,12 @@ bench = cache(trial.Bench)  # of this process
 def run_one(seed: int, isas: list[str], index: int) -> list[str]:
     try:
         return trial.failures(bench(), cases.make(bench().words, seed, index), isas)
-    except Exception as error:  # any surprise of one case is that case's failure
+    except Exception as error:  # any exception in a case is a failure of that case
         return [f"{type(error).__name__}: {error}"]
 
 
 def run(seed: int, count: int, isas: list[str], jobs: int) -> list[int]:
-    """Indices of the cases that failed."""
+    """The indices of the cases that failed."""
     begin, failed, done = time.monotonic(), [], 0
     with ProcessPoolExecutor(min(jobs, count), mp.get_context("spawn")) as pool:
         try:

@@ -34,8 +34,8 @@ TESTS = {
     "copy_nt": "copy_mem",
 }
 FUSED = frozenset({"avx512", "avx2"})  # tiers of which likwid-bench has a test that fuses
-SUFFIXES = {"avx2": "avx", "scalar": ""}  # where likwid-bench has another word than ours
-FLOPS_BYTES, FLOPS_A_BYTE = 8 << 10, 7.5  # the peak test loads a little: 30 FLOPs for 4 bytes
+SUFFIXES = {"avx2": "avx", "scalar": ""}  # words of likwid-bench that differ from ours
+FLOPS_BYTES, FLOPS_A_BYTE = 8 << 10, 7.5  # the peak test also loads: 30 FLOPs for 4 bytes
 GRAIN = 12 * 128  # bytes a thread: whole turns of every loop, for one stream and for two
 
 
@@ -46,7 +46,7 @@ class Cell:
     test: str
 
     def likwid(self, guess: float) -> float:
-        """GB/s, or GFLOP/s, of one run of likwid-bench of about SECONDS."""
+        """GB/s, or GFLOP/s, of one run of likwid-bench that takes about SECONDS."""
         flops = self.probe.op == "flops"
         threads, count = (
             len(self.probe.cpus),
@@ -75,7 +75,7 @@ class Cell:
 
 
 def footprints(machine: Machine, cpus: tuple[int, ...]) -> dict[str, int]:
-    """The middle of each regime that these CPUs have."""
+    """A footprint in the middle of each regime of these CPUs."""
     grain, found = GRAIN * len(cpus), dict[str, list[int]]()
     count, far = 8 << 10, dram_bytes(machine, cpus)
     while far and count < far:

@@ -1,4 +1,4 @@
-"""Time limits of tests. They are generous: who runs into one should look at the machine first."""
+"""Time limits of tests. They are generous: if a test hits one, look at the machine first."""
 
 import os
 import subprocess
@@ -7,7 +7,7 @@ from pathlib import Path
 
 
 class OutOfTime(AssertionError):
-    """Something took longer than a test waits for it."""
+    """Raised when something takes longer than a test waits for it."""
 
 
 LATE = (OutOfTime, subprocess.TimeoutExpired, TimeoutError)
@@ -24,13 +24,13 @@ def busy() -> str:
 
 
 def _times() -> tuple[int, int]:
-    """Ticks of all CPUs since the start: all of them, and idle ones."""
+    """Ticks of all CPUs since the start: all ticks, and idle ones."""
     ticks = [int(word) for word in Path("/proc/stat").read_text().split("\n", 1)[0].split()[1:9]]
     return sum(ticks), ticks[3] + ticks[4]
 
 
 def advice(error: BaseException) -> str:
-    """What a failed test adds where a time limit was the reason; "" where it was not."""
+    """The text that a failed test adds if it hit a time limit; else ""."""
     if not isinstance(error, LATE):
         return ""
     return (

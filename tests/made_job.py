@@ -1,4 +1,4 @@
-"""What a process is told, and the memory of points, as a session has them made."""
+"""Jobs and the memory of points, made as a session makes them."""
 
 import os
 from contextlib import ExitStack, contextmanager
@@ -28,7 +28,7 @@ def room(point, ground, **how):
 
 @contextmanager
 def bench(point, ground=None, make=bench_of):
-    """In a room of its own, on this ground or one of its own."""
+    """A bench in a room of its own, on the given ground or on a new one."""
     with ExitStack() as owned:
         ground = ground or owned.enter_context(Ground(default_library()))
         own = owned.enter_context(room(point, ground))

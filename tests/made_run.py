@@ -1,4 +1,4 @@
-"""Records of a made-up run on a made-up machine, for tests of what is made of them."""
+"""Records of a made-up run on a made-up machine, for tests of the analysis."""
 
 from dataclasses import replace
 
@@ -26,8 +26,8 @@ KIB, MIB, GIGA = 1 << 10, 1 << 20, 10**9
 def machine(
     cores, *, l1=32 * KIB, l2=MIB, l3=32 * MIB, per_l2=1, per_l3=None, smt=1, nodes=1, **facts
 ):
-    """`cores` alike. Second threads are numbered after all cores, as Linux does. l1, l2 and l3:
-    bytes of one cache.
+    """A machine with `cores` equal cores. Second threads are numbered after all cores, as in Linux.
+    l1, l2, l3: bytes of one cache.
     """
     share = cores // nodes
     cpus = tuple(
@@ -100,8 +100,8 @@ def visit(
     memory=None,
     **facts,
 ):
-    """`rates`: GB/s of each round, by program. `walked` bytes of `layers` slices; all but twins
-    move a tenth less. All samples are as long as they were meant to be.
+    """A visit of a point. `rates`: GB/s of each round, by program. `walked`: bytes of `layers`
+    slices; every program but twins moves 10 % less. All samples have the length that was aimed at.
     """
     counts = {
         name: walked / layers * (1.0 if name.startswith(("point", "twin")) else 0.9)
@@ -124,7 +124,7 @@ def visit(
 
 
 def probe(launch, rate, of=READ, **forms):
-    """`rate`: GB/s, or GFLOP/s; in other forms too."""
+    """A visit of a probe. `rate`: GB/s or GFLOP/s; `forms` adds rates of other forms."""
     flops = 1e9 if of.op in COMPUTE else 0.0
     rates = {"point": rate} | forms
     taken = tuple(
@@ -136,7 +136,7 @@ def probe(launch, rate, of=READ, **forms):
 
 
 def beside(launch, of, times, factor="layout", passes=2):
-    """A visit of a set. `times`: by point the seconds of a pass, in each round."""
+    """A visit of a set. `times`: by point, the seconds of a pass in each round."""
     words = [value(point, factor) for point in of]
     samples = tuple(
         Sample(word, n, passes, each * passes, (), 0.0, 0, 0, sample_time=each * passes)

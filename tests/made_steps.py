@@ -1,4 +1,4 @@
-"""Records of made-up whole steps, whose parts' times are planted: alone, and within the step."""
+"""Records of made-up whole steps with planted times of their parts, alone and within the step."""
 
 from dataclasses import replace
 from itertools import product
@@ -25,7 +25,7 @@ def at(step: Point, context: int, **facts) -> Point:
 
 
 def moved(step: Point) -> dict[str, float]:
-    """Bytes of all layers' appends, decodes and weights."""
+    """Bytes of the appends, decodes and weights of all layers."""
     shape = step.shape
     row = 2 * shape.kv_heads * shape.head_dim * WIDE[step.dtype]
     stored = shape.layers * row * shape.batch
@@ -34,7 +34,7 @@ def moved(step: Point) -> dict[str, float]:
 
 
 def alone(step: Point, rate: float = 0.9 * RATE) -> dict[str, float]:
-    """Seconds of each part by itself: reads at so many GB/s."""
+    """Seconds of each part alone, with reads at this many GB/s."""
     bytes_of = moved(step)
     decodes, weights = (bytes_of[name] / rate / 1e9 for name in PARTS[1:])
     found = dict(zip(PARTS, (APPENDED, decodes, weights), strict=True))
@@ -50,9 +50,11 @@ def step(
     uneven: float = 1.0,
     passes: int = 4,
 ) -> Record:
-    """`times`: by part, how many times as long it takes within the step as alone; 1 where none is
-    said. Rounds and launches wobble, all programs of one alike; the parts against the step
-    by `uneven` more or less in every other launch.
+    """Records of a step. `times`: for each part, its time within the step over its time alone
+    (default 1).
+
+    Rounds and launches vary, and all programs of one vary alike. In every other launch the parts
+    vary against the step by the factor `uneven`.
     """
     parts, times = alone(point), times or {}
     shared = uneven ** (1 if launch % 2 else -1)

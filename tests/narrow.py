@@ -1,8 +1,7 @@
-"""What `dot` rounds, restated in NumPy: a query by the dtype of K, and weights by that of V. To
-whole numbers where rows are codes times scales, the largest of a block or of all being LARGEST; to
-bf16 where rows are floats, each by itself.
+"""The rounding of `dot`, restated in NumPy: a query is rounded by K's dtype, weights by V's.
 
-H KV heads, G query heads per KV head, T tokens.
+For rows that are codes times scales: to integers, the largest of a block, or of all, being LARGEST.
+For rows that are floats: each to bf16. H KV heads, G query heads per KV head, T tokens.
 """
 
 import ml_dtypes
@@ -12,13 +11,13 @@ from tests.formats import BLOCK
 
 LARGEST = 127  # whole number
 BITS = 8  # significant ones of a bf16
-HALF = 2.0**-BITS  # what rounding to it moves a number by at most, as a share of it
+HALF = 2.0**-BITS  # the most that rounding moves a number, as a share of it
 LOG2_E = np.float32(1.44269504)
-TILE = 1024  # tokens, at most, whose weights a kernel takes together
+TILE = 1024  # the most tokens whose weights a kernel handles together
 
 
 def query(side, q: np.ndarray, scale: float) -> np.ndarray:
-    """q [Hq, D] as a kernel takes it whose K is like that: float32 steps."""
+    """q [Hq, D] as a kernel rounds it for such a K, in float32 steps."""
     factor = np.float32(scale) * LOG2_E * (np.float32(side.tensor) or np.float32(1))
     with np.errstate(all="ignore"):
         if side.channel is not None:
@@ -46,17 +45,19 @@ def in_steps(scaled: np.ndarray, block: int) -> np.ndarray:
 
 
 def bf16_off(weights: np.ndarray, v: np.ndarray, plain: bool) -> np.ndarray:
-    """How far an output [H, G, D] may be off for its weights [H, G, T] being bf16. `plain`: each
-    is off by a share that nobody chose.
+    """How far an output [H, G, D] may be off because its weights [H, G, T] are bf16. `plain`: the
+    signs of the errors are random.
     """
     most = HALF * (weights @ np.abs(v))
     return np.minimum(most, 6 * HALF * np.sqrt(weights**2 @ v**2 / 3)) if plain else most
 
 
 def steps_off(weights: np.ndarray, v: np.ndarray, v_scale: np.ndarray, plain: bool) -> np.ndarray:
-    """The same for their being whole numbers, the largest of a tile LARGEST: half a step each, of
-    whatever tile a token falls into. v_scale: [H, T, parts], each of as many elements that share
-    weights. `plain`: half a step times a sign that nobody chose.
+    """The same for integer weights, the largest of a tile being LARGEST: half a step for each,
+    whatever tile a token falls into.
+
+    v_scale: [H, T, parts], one for each group of elements that share weights. `plain`: the signs of
+    the errors are random.
     """
     parts = v_scale.shape[2]
     block = BLOCK if parts > 1 else v.shape[2]
@@ -78,6 +79,6 @@ def _part_off(weights: np.ndarray, v: np.ndarray, v_scale: np.ndarray, plain: bo
     codes = np.divide(
         np.abs(v), v_scale[..., None], out=np.zeros_like(v), where=v_scale[..., None] > 0
     )
-    # a tile that is lighter than that weighs nothing
+    # a tile with smaller weights counts as 0
     most = step @ codes / 2 + 1e-31 * heavy.shape[2]
     return np.minimum(most, 6 * np.sqrt(step**2 @ codes**2 / 12)) if plain else most

@@ -39,13 +39,13 @@ def round_up(n: int, to: int) -> int:
 
 @dataclass(frozen=True)
 class Side:
-    """K's rows, or V's: what one is, wherever it lies."""
+    """The format of K's rows, or of V's."""
 
     dtype: str
     dim: int
     scale: str  # of i8
-    tensor: float  # what codes are multiplied by; 0 for 1
-    # bytes that stay together where the side is transposed: 1 in quads; 0: rows lie whole
+    tensor: float  # factor of the codes; 0 means 1
+    # bytes of a cell if the side is transposed: 1 in quads; 0: full rows
     cell: int = 0
     # float32 [H, dim], of i8: what every element is multiplied by in place of a scale of its row
     channel: np.ndarray | None = field(default=None, compare=False)
@@ -57,17 +57,17 @@ class Side:
 
     @property
     def whole(self) -> bool:
-        """Whether its rows are codes that are whole numbers, times scales."""
+        """Whether its rows are integer codes with scales."""
         return self.dtype in WHOLE
 
     @property
     def block(self) -> int:
-        """Elements that share a scale of the row's."""
+        """Elements that share one scale."""
         return BLOCK if self.dtype in PACKED else self.dim
 
     @property
     def payload(self) -> int:
-        """Bytes of a row that carry elements; of a packed one, whole blocks."""
+        """Bytes of a row that carry elements; for packed rows, of full blocks."""
         if self.dtype in PACKED:
             return -(-self.dim // BLOCK) * PACKED[self.dtype]
         return self.dim * np.dtype(STORED[self.dtype]).itemsize
@@ -84,7 +84,7 @@ class Side:
 @dataclass(frozen=True)
 class Shape:
     """One layer's cache, in words and counts (as kvb_cache before planning). dtype, scale and
-    head_dim are K's; where those of V are left out, they are the same.
+    head_dim are K's; V's are the same if left out.
     """
 
     layout: str
@@ -122,7 +122,7 @@ class Shape:
 
     @property
     def room(self) -> int:
-        """Tokens that a sequence has places for, where they are not a pool's."""
+        """Slots of a sequence, unless it uses a pool."""
         return round_up(self.capacity, LANES) if self.layout in TRANSPOSED else self.capacity
 
     @property
@@ -131,7 +131,7 @@ class Shape:
 
     @property
     def rows(self) -> int:
-        """Rows that a plane has places for."""
+        """Rows that a plane has room for."""
         tokens = (
             self.blocks * self.block_tokens if self.layout == "paged" else self.batch * self.room
         )
@@ -147,15 +147,15 @@ class Shape:
 
     @property
     def planes(self) -> tuple[int, int, int, int]:
-        """Bytes of each plane, in the order that they lie in."""
+        """Bytes of each plane, in their order in memory."""
         return *map(self.plane, self.sides), *map(self.scale_plane, self.sides)
 
 
 def places(
     shape: Shape, side: Side, table: np.ndarray | None, seq: int, slots: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Byte offsets of the side's rows and of their scales, in some slots: two [H, slots] arrays; -1
-    behind a negative entry. Of a transposed side: as if rows lay whole.
+    """Byte offsets of the side's rows and of their scales, for some slots: two [H, slots] arrays;
+    -1 for a negative table entry. For a transposed side: as if its rows were full.
     """
     heads = np.arange(shape.kv_heads, dtype=np.int64)[:, None]
     slots = np.asarray(slots, dtype=np.int64)[None, :]
@@ -187,13 +187,13 @@ def slots_of(shape: Shape, first: int, count: int) -> np.ndarray:
 
 
 def spans(offsets: np.ndarray, width: int) -> np.ndarray:
-    """Where `width` bytes from each offset on lie: [..., width]."""
+    """Indices of `width` bytes from each offset on: [..., width]."""
     return offsets[..., None] + np.arange(width)
 
 
 def row_spans(side: Side, rows: np.ndarray, slots: np.ndarray, width: int) -> np.ndarray:
-    """Where the first bytes of rows lie, [H, slots, width]. Transposed, they are those of blocks of
-    16 rows.
+    """Indices of the first `width` bytes of rows, [H, slots, width]. For a transposed side, those
+    of blocks of 16 rows.
     """
     if not side.cell:
         return spans(rows, width)
@@ -203,9 +203,10 @@ def row_spans(side: Side, rows: np.ndarray, slots: np.ndarray, width: int) -> np
 
 @cache
 def block_places(side: Side) -> np.ndarray:
-    """[16 rows, bytes of one]: where a block has them. In front are the scales of packed rows,
-    [packs][16 rows]; then codes, [cells][16 rows][bytes of a cell], or of quads [parts of 16
-    codes][4 quads][16 codes][4 rows].
+    """[16 rows, bytes of one]: positions of the rows' bytes in a block.
+
+    First the scales of packed rows, [packs][16 rows]; then the codes: [cells][16 rows][bytes of a
+    cell], or for quads [parts of 16 codes][4 quads][16 codes][4 rows].
     """
     size = PACKED.get(side.dtype, 0)
     packs = side.row // size if size else 0
@@ -222,8 +223,8 @@ def block_places(side: Side) -> np.ndarray:
 
 
 def decode_rows(side: Side, raw: np.ndarray, scale: np.ndarray | None) -> np.ndarray:
-    """Stored rows [..., payload] as float64 [..., dim], where channels have factors [H, n, ..];
-    `scale`: of each, its bytes.
+    """Stored rows [..., payload] as float64 [..., dim]. `scale`: the bytes of each row's scale.
+    Channels may have factors [H, n, ..].
     """
     if side.dtype in PACKED:
         size = PACKED[side.dtype]
@@ -239,8 +240,8 @@ def decode_rows(side: Side, raw: np.ndarray, scale: np.ndarray | None) -> np.nda
 
 
 def encode_rows(side: Side, values: np.ndarray) -> tuple[np.ndarray, np.ndarray | None]:
-    """float32 [..., dim], where channels have factors [H, n, dim], as whole rows of bytes (padding
-    zero) [..., row], and their scales' bytes or None.
+    """float32 [..., dim] as full rows of bytes [..., row] with zero padding, and the bytes of their
+    scales or None. Channels may have factors [H, n, dim].
     """
     scale = None
     if side.dtype in PACKED:
@@ -263,7 +264,7 @@ def encode_rows(side: Side, values: np.ndarray) -> tuple[np.ndarray, np.ndarray 
 
 @dataclass
 class Planes:
-    """The four planes of a cache; scales have zero bytes where the dtype has none."""
+    """The four planes of a cache. Scales have zero bytes if the dtype has none."""
 
     k: np.ndarray
     v: np.ndarray
@@ -288,16 +289,16 @@ class Planes:
 def store(
     shape: Shape, planes: Planes, table, seq: int, first: int, k: np.ndarray, v: np.ndarray
 ) -> None:
-    """Write tokens [n, H, D] of one sequence from token `first` on; a row's padding included,
-    nothing else.
+    """Write tokens [n, H, D] of one sequence from token `first` on, with the padding of their rows,
+    and nothing else.
     """
-    over = max(0, len(k) - shape.capacity)  # of a ring: overwritten by the tokens that follow
+    over = max(0, len(k) - shape.capacity)  # in a ring: overwritten by later tokens
     slots = slots_of(shape, first + over, len(k) - over)
     put(shape, planes, table, seq, slots, *(x[over:].swapaxes(0, 1) for x in (k, v)))
 
 
 def put(shape: Shape, planes: Planes, table, seq: int, slots, k, v, padding: bool = True) -> None:
-    """Rows [H, slots, D] into their slots, but for those behind a negative entry."""
+    """Write rows [H, slots, D] into their slots, except for negative table entries."""
     for side, (plane, scale_plane), values in zip(shape.sides, planes.sides(), (k, v), strict=True):
         rows, scales = places(shape, side, table, seq, slots)
         kept = rows[0] >= 0
@@ -325,7 +326,9 @@ def load(
 
 
 def v_scales(shape: Shape, planes: Planes, table, seq: int, first: int, count: int) -> np.ndarray:
-    """Of rows of V of a format of codes: [H, count, 1], or of packed rows one for each block."""
+    """Scales of V's rows in a format of codes: [H, count, 1]; for packed rows one for each
+    block.
+    """
     side, slots = shape.v, slots_of(shape, first, count)
     rows, scales = places(shape, side, table, seq, slots)
     if side.dtype in PACKED:
@@ -338,7 +341,7 @@ def v_scales(shape: Shape, planes: Planes, table, seq: int, first: int, count: i
 
 
 def practical(v: np.ndarray) -> float:
-    """The tolerance for rows of unit size: absolute, on every output. v [H, T, D]."""
+    """The tolerance for rows of unit size: an absolute error of any output. v [H, T, D]."""
     if v.size == 0:
         return 0.0
     return (2e-6 if v.shape[1] <= 4096 else 1e-5) * float(np.abs(v).max())
@@ -357,10 +360,10 @@ def decode(
     queries: Queries = ONE,
     asked: Scores = PLAIN,
 ) -> tuple[np.ndarray, np.ndarray]:
-    """q [B * queries, Hq, D] -> out and bound, both float64 [B * queries, Hq, Dv]: of each query by
-    itself. `plain`: data of unit size, held to `practical`.
-    `variant`: round16 rounds K and V to float16 as it loads them; dot rounds what tests/narrow.py
-    says.
+    """q [B * queries, Hq, D] -> out and bound, both float64 [B * queries, Hq, Dv], for each query.
+
+    plain: data of unit size, for which `practical` holds. variant: round16 rounds K and V to
+    float16 as it loads them; dot rounds as in tests/narrow.py.
     """
     out, bound = (np.zeros((*q.shape[:2], shape.v.dim)) for _ in range(2))
     scale = scale or float(np.float32(1) / np.sqrt(np.float32(shape.head_dim)))
@@ -386,7 +389,7 @@ def decode(
 
 
 def joined(parts) -> np.ndarray:
-    """Of ranges of tokens, [H, T, ...]"""
+    """Rows of ranges of tokens joined, [H, T, ...]."""
     return np.concatenate(list(parts), axis=1)
 
 
@@ -402,8 +405,8 @@ def one(
     asked: Scores,
     distance: np.ndarray,
 ):
-    """One query [Hq, D] over the rows that it attends to; `scales`: of V, where dot takes them.
-    distance: of each row's token from the query's own.
+    """One query [Hq, D] over the rows that it attends to. `scales`: of V, if dot uses them.
+    distance: from the query's own token to each row's token.
     """
     rounds = variant == "dot"
     own = narrow.query(shape.k, q, scale) if rounds else q

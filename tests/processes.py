@@ -8,14 +8,14 @@ import psutil
 
 
 def succeeds(command, **how):
-    """What a program that ended in 0 has said: its `stdout` and `stderr`."""
+    """Run a program that must end in 0; its `stdout` and `stderr`."""
     done = subprocess.run(command, capture_output=True, text=True, check=False, **how)
     assert not done.returncode, (done.returncode, done.stdout[-3000:], done.stderr[-3000:])
     return done
 
 
 def gone(pid):
-    """Within ten seconds; one whose end nobody asked for yet counts as gone."""
+    """Whether the process ends within ten seconds. A zombie counts as ended."""
     with suppress(psutil.NoSuchProcess):
         process, deadline = psutil.Process(int(pid)), time.monotonic() + 10
         while process.status() != psutil.STATUS_ZOMBIE and time.monotonic() < deadline:

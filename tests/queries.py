@@ -1,6 +1,5 @@
-"""Which tokens each query of a step attends to, restated from the comments of kernels/abi.h.
-
-B sequences of `lengths` tokens, each with up to `count` queries.
+"""Which tokens each query of a step attends to, restated from the comments of kernels/abi.h. B
+sequences of `lengths` tokens, each with up to `count` queries.
 """
 
 from dataclasses import dataclass
@@ -13,21 +12,21 @@ MOST = 32
 
 @dataclass(frozen=True)
 class Queries:
-    """What a kvb_decode says of them, besides its window; of the first tokens, too."""
+    """The fields of a kvb_decode about queries, besides its window."""
 
     q_len: int = 0  # as given: 0 is one
     mask: str = CHAIN
     ends: np.ndarray | None = None  # int64 [B, count]
     tree: np.ndarray | None = None  # uint32 [B, count]
-    kept: int = 0  # first tokens that are attended to beside a window
+    kept: int = 0  # first tokens that are attended to in addition to a window
 
     @property
     def count(self) -> int:
-        """Of a sequence, those included that it has not."""
+        """Queries of a sequence, including those that it leaves out."""
         return max(1, self.q_len)
 
     def given(self, seq: int) -> int:
-        """Queries of a sequence: those up to the last whose end is not 0."""
+        """Queries that a sequence really has: up to the last whose end is not 0."""
         if self.ends is None:
             return self.count
         return int(np.flatnonzero(np.append(1, self.ends[seq]))[-1])
@@ -36,7 +35,7 @@ class Queries:
         return self.ends is None or bool(self.ends[seq, query])
 
     def tokens(self, seq: int, query: int, length: int, window: int) -> np.ndarray:
-        """Those that a query attends to, in ascending order."""
+        """The tokens that a query attends to, in ascending order."""
         if not self.there(seq, query):
             return np.arange(0)
         given = self.given(seq)
@@ -55,14 +54,14 @@ class Queries:
         return tokens.astype(np.int64)
 
     def own(self, seq: int, query: int, length: int) -> int:
-        """The query's own token; of a sequence with more queries than tokens, less than 0."""
+        """The query's own token; below 0 if a sequence has more queries than tokens."""
         if self.mask == CHAIN and self.ends is not None:
             return int(self.ends[seq, query]) - 1
         return length - self.given(seq) + query
 
     def start(self, seq: int, query: int, length: int, window: int) -> int:
-        """The first token behind what the query leaves out of those before its newest ones, 0 where
-        it leaves out none.
+        """The first token after those that the window leaves out, among the tokens before the
+        newest ones; 0 if it leaves out none.
         """
         tokens = self.tokens(seq, query, length, window)
         behind = tokens[-1] + 1 if len(tokens) else 0
@@ -74,9 +73,9 @@ class Queries:
         return int(min(older[older >= self.kept], default=behind))
 
     def ranges(self, seq: int, length: int, window: int) -> list[tuple[int, int]]:
-        """Of a sequence, the first token and one past the last: of the kept ones, where all queries
-        leave out what follows them; and of all from the first that any query attends to. Of a tree
-        all tokens of its queries are there.
+        """Ranges of a sequence's tokens, each as the first token and one past the last: the kept
+        ones if all queries leave out tokens after them, and all from the first other attended token
+        on. With a tree, all tokens of its queries are in the range.
         """
         own = [query for query in range(self.given(seq)) if self.there(seq, query)]
         first = min((self.start(seq, query, length, window) for query in own), default=0)
@@ -91,7 +90,7 @@ class Queries:
         return ranges[0][0], ranges[-1][1]
 
     def attended(self, lengths, window: int) -> list[list[list[int]]]:
-        """By sequence the tokens of each of its queries."""
+        """For each sequence, the tokens of each of its queries."""
         return [
             [self.tokens(seq, query, length, window).tolist() for query in range(self.given(seq))]
             for seq, length in enumerate(np.asarray(lengths).tolist())
@@ -109,8 +108,8 @@ ONE = Queries()
 
 
 def draw_tree(rng, lengths: np.ndarray, given: np.ndarray, count: int) -> np.ndarray:
-    """Words of trees whose tokens have random parents; now and then of any tokens, and of tokens
-    that are none.
+    """Words of trees with random parents; now and then with arbitrary tokens, and with tokens that
+    do not exist.
     """
     words = np.zeros((len(lengths), count), dtype=np.uint32)
     for seq in range(len(lengths)):
@@ -129,8 +128,8 @@ def draw_tree(rng, lengths: np.ndarray, given: np.ndarray, count: int) -> np.nda
 
 
 def draw_ends(rng, lengths: np.ndarray, mask: str, count: int) -> np.ndarray | None:
-    """None; of as many queries as each sequence has; or, of a chain, any ends. Some queries are
-    left out.
+    """Ends of a chain's queries: none, as many queries as each sequence has, or arbitrary ends.
+    Some queries are left out.
     """
     style, ends = rng.random(), np.zeros((len(lengths), count), dtype=np.int64)
     if style < 0.5:
@@ -146,7 +145,7 @@ def draw_ends(rng, lengths: np.ndarray, mask: str, count: int) -> np.ndarray | N
 
 
 def draw(rng, lengths: np.ndarray, q_len: int) -> Queries:
-    """Often a chain whose ends nobody says."""
+    """Random queries: often a chain without given ends."""
     if rng.random() < 0.25:
         return Queries(q_len)
     count = max(1, q_len)

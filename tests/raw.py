@@ -20,8 +20,8 @@ _alive: weakref.WeakKeyDictionary = weakref.WeakKeyDictionary()  # arrays that a
 
 
 def compiled(path: Path, source: Path, names: tuple[str, ...], declared: str, *definitions: str):
-    """A C file of a test and some of the library's, as one library that cffi has opened; and that
-    cffi.
+    """A C file of a test, compiled with some of the library's, as a library opened by cffi; and
+    that cffi.
     """
     sources = [source, *(ROOT / "kernels" / f"{name}.c" for name in names)]
     flags = [
@@ -92,7 +92,9 @@ class Raw:
 
     @contextmanager
     def task(self, maker: str, *args):
-        """A task that is freed at the end. `maker` is "decode" for kvb_task_decode, ..."""
+        """A task that is freed at the end of the block. `maker` is "decode" for kvb_task_decode,
+        ...
+        """
         task = self.ffi.new("kvb_task **")
         self.check(getattr(self.lib, f"kvb_task_{maker}")(*args, task))
         try:
@@ -119,7 +121,7 @@ class Raw:
 
 
 class Closed:
-    """What a with statement closes at its end."""
+    """A base of classes that a with statement closes."""
 
     def __enter__(self):
         return self
@@ -129,7 +131,7 @@ class Closed:
 
 
 class Arena(Closed):
-    """Memory of the library; `guard` 1: the end touches an unreadable page, 2: the start does."""
+    """Memory of the library. guard 1: the end touches an unreadable page; 2: the start does."""
 
     def __init__(self, raw: Raw, size: int, guard: int = 0):
         self.raw, self.size = raw, size
@@ -209,7 +211,7 @@ class Team(Closed):
             self.run(task)
 
     def sum(self, maker: str, args, passes: int = 1) -> int:
-        """What so many passes of such a task have loaded."""
+        """The sum of what `passes` passes of such a task have loaded."""
         found = self.raw.ffi.new("uint32_t *")
         with self.raw.task(maker, args, self.threads) as task:
             self.run(task, passes)
@@ -249,7 +251,7 @@ def mask_of(raw: Raw, queries: Queries) -> int:
 
 
 def queries_args(raw: Raw, queries: Queries) -> dict:
-    """Fields of a kvb_decode."""
+    """Fields of a kvb_decode about queries."""
     fields = {"q_len": queries.q_len, "mask": mask_of(raw, queries), "kept": queries.kept}
     if queries.ends is not None:
         fields["ends"] = raw.ffi.new("int64_t[]", queries.ends.ravel().tolist())
@@ -259,7 +261,7 @@ def queries_args(raw: Raw, queries: Queries) -> dict:
 
 
 def scores_args(raw: Raw, asked: Scores) -> dict:
-    """Fields of a kvb_decode."""
+    """Fields of a kvb_decode about scores."""
     fields = {"softcap": asked.softcap}
     for name, values in {"slope": asked.slopes, "sink": asked.sinks}.items():
         if values is not None:

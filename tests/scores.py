@@ -1,7 +1,5 @@
-"""What a decode does to its scores beside their scale, restated from the comments of kernels/abi.h:
-a cap, slopes, sinks.
-
-H KV heads, G query heads per KV head, T tokens.
+"""What a decode does to its scores besides scaling them, restated from the comments of
+kernels/abi.h: a cap, slopes, sinks. H KV heads, G query heads per KV head, T tokens.
 """
 
 from dataclasses import dataclass
@@ -14,14 +12,16 @@ EXP_ERROR = 4 * UNIT  # relative, of the kernels' exp2
 
 @dataclass(frozen=True)
 class Scores:
-    """What a kvb_decode says of them."""
+    """The fields of a kvb_decode about scores."""
 
     softcap: float = 0.0  # a float32
     slopes: np.ndarray | None = None  # float32 [Hq]
     sinks: np.ndarray | None = None  # float32 [Hq]
 
     def of(self, products: np.ndarray, distance: np.ndarray) -> np.ndarray:
-        """From products [H, G, T], scaled. distance: [T], from the query's own token to each."""
+        """Scores from scaled products [H, G, T]. distance: [T], from the query's own token to
+        each.
+        """
         found = products
         if self.softcap:
             found = self.softcap * np.tanh(found / self.softcap)
@@ -30,14 +30,14 @@ class Scores:
         return found
 
     def weights(self, scores: np.ndarray) -> np.ndarray:
-        """Those of the tokens: the rest is the sinks'."""
+        """The weights of the tokens. The sinks have the rest."""
         if self.sinks is None:
             return softmax(scores)
         sink = np.broadcast_to(_by_head(self.sinks, scores), (*scores.shape[:2], 1))
         return softmax(np.concatenate((scores, sink), axis=2))[..., :-1]
 
     def slip(self, scores: np.ndarray, distance: np.ndarray) -> np.ndarray | float:
-        """How far float32 may be off in a score and in the largest one, for all this: [H, G, T]."""
+        """How far float32 may be off in a score and in the largest score together: [H, G, T]."""
         off = np.full((1, 1, 1), 8 * UNIT * self.softcap)
         if self.sinks is not None:
             off = off + 4 * UNIT * np.abs(_by_head(self.sinks, scores))
@@ -73,7 +73,7 @@ def attend(
     distance: np.ndarray | None = None,
 ):
     """Attention of q [H, G, D] over k [H, T, D] and v [H, T, Dv] in float64 -> out [H, G, Dv] and
-    a bound of a float32 kernel's error on it. distance: [T], from the query's own token.
+    an upper bound of a float32 kernel's error. distance: [T], from the query's own token.
     """
     if k.shape[1] == 0:
         return np.zeros((*q.shape[:2], v.shape[2])), np.zeros((*q.shape[:2], v.shape[2]))
@@ -95,7 +95,7 @@ def attend(
     flushed = tokens * 2.0**-126 * np.abs(v).max(axis=1)[:, None, :]
     off = np.broadcast_to(relative, weights.shape) * weights
     bound = off @ np.abs(v) + flushed + 1e-37
-    if asked is not PLAIN:  # errors of far tokens are no longer as large in the sum of all
+    if asked is not PLAIN:  # the weights of far tokens shrink their errors in the sum
         bound += off.sum(axis=2, keepdims=True) * (weights @ np.abs(v))
     # two weighted means of the same rows, and of a sink's zero, never differ by more than these do
     least, most = v.min(axis=1)[:, None, :], v.max(axis=1)[:, None, :]
@@ -109,8 +109,8 @@ def attend(
 
 
 def draw(rng, heads: int, tokens: int) -> Scores:
-    """Often none; slopes as ALiBi has them, or any that leave far tokens little weight. Only beside
-    a sink does it matter from which token they count.
+    """Random scores: often plain; slopes as in ALiBi, or steep ones that give far tokens little
+    weight. Distances matter only beside a sink.
     """
     cap = float(np.float32(rng.choice((50.0, 30.0, 10 ** rng.uniform(0, 2)))))
     steep = rng.uniform(0, 1.5, heads) if rng.random() < 0.3 else 2.0 ** rng.uniform(-8, 0, heads)

@@ -1,8 +1,9 @@
-"""Vector registers that PV of dot keeps on the stack while it multiplies: `python -m tests.spills
-OBJECT...` looks at what a compiler made of isa/unit.c, and fails where a loop has more than MOST.
+"""Find vector registers that PV of dot keeps on the stack while it multiplies: `python -m
+tests.spills OBJECT...` reads the machine code of isa/unit.c, and fails if a loop has more than MOST
+such accesses.
 
-The sums of a slice fit the registers. A compiler that unrolls or hoists too much loads and stores
-them at every step: nothing is wrong then, but the stage takes half as long again.
+The sums of a slice fit in the registers. A compiler that unrolls or hoists too much stores and
+loads them at every step: the result is right, but the stage takes half as long again.
 """
 
 import re
@@ -12,7 +13,7 @@ import sys
 from collections.abc import Iterator
 from typing import NamedTuple
 
-MOST = 12  # loads and stores in a loop; a slice of 16 sums that are spilled has 32
+MOST = 12  # the most loads and stores in a loop; a slice of 16 spilled sums has 32
 STAGE = re.compile(r"^[0-9a-f]+ <(pv[a-z]?_(?:dot|floats|fours)\w*)>:$")
 LINE = re.compile(r"^\s*([0-9a-f]+):\s+(?:\{vex\} )?(\S+)\s*(.*)$")
 PRODUCT = re.compile(r"^(vpdpbusd|vdpbf16ps|vpmaddubsw|sdot|bfdot|smlal2?)$")
@@ -44,7 +45,7 @@ class Step(NamedTuple):
 
 
 def stages(listing: str) -> Iterator[tuple[str, list[Step]]]:
-    """Stages of PV by name, each with its instructions."""
+    """The stages of PV by name, each with its instructions."""
     for part in listing.split("\n\n"):
         head, *rest = part.strip().split("\n")
         if found := STAGE.match(head):
@@ -53,9 +54,7 @@ def stages(listing: str) -> Iterator[tuple[str, list[Step]]]:
 
 
 def most_of(steps: list[Step]) -> int | None:
-    """The most of any loop that multiplies and has no other inside it that does; None where none
-    multiplies.
-    """
+    """The most of any innermost loop that multiplies; None if no loop multiplies."""
     loops: list[tuple[int, int]] = []
     counts = []
     for first, last in sorted(

@@ -1,4 +1,4 @@
-"""A test that runs out of time says so."""
+"""A test that runs out of time reports that."""
 
 import subprocess
 import sys

@@ -1,4 +1,4 @@
-"""The notebooks run, cell by cell, and are kept without outputs; what they say is true."""
+"""The notebooks run cell by cell, are stored without outputs, and make true claims."""
 
 import json
 import math
@@ -18,7 +18,7 @@ SUITES = Path(__file__).resolve().parents[1] / "suites"
 
 
 def cells(name):
-    """The code of each, which must have been saved without what it printed."""
+    """The code of each cell, which must have been saved without output."""
     for cell in json.loads((SUITES / name).read_text())["cells"]:
         if cell["cell_type"] == "code":
             assert not cell["outputs"] and cell["execution_count"] is None
@@ -26,9 +26,7 @@ def cells(name):
 
 
 def run(name, codes):
-    """What the cells leave, as far as it is plain; what they print, and how many figures they
-    draw.
-    """
+    """The plain values that the cells leave, their output, and the number of their figures."""
     os.chdir(SUITES)
     sys.path.insert(0, str(SUITES))
     plt.switch_backend("agg")
@@ -43,7 +41,7 @@ def run(name, codes):
 
 
 def is_plain(value):
-    """Numbers, texts and short arrays, and what is made of them alone."""
+    """Whether the value is made only of numbers, texts and short arrays."""
     if isinstance(value, dict):
         return all(map(is_plain, (*value, *value.values())))
     if isinstance(value, (list, tuple)):
@@ -67,7 +65,9 @@ def test_a_run_is_read(monkeypatch):
 
 @pytest.fixture(scope="module")
 def found():
-    """Of a process with one thread for NumPy: several wait for each other where others work."""
+    """The values from a process with one thread for NumPy: several threads wait for each other on a
+    busy machine.
+    """
     with pytest.MonkeyPatch.context() as patch:
         for name in ("OMP", "OPENBLAS", "MKL"):
             patch.setenv(f"{name}_NUM_THREADS", "1")

@@ -1,5 +1,5 @@
-"""The package's reference against plain loops: ragged lengths, windows, empty sequences, blocks of
-any size, and what is done to scores.
+"""The package's reference against plain loops: different lengths, windows, empty sequences, blocks
+of any size, and operations on scores.
 """
 
 import math
@@ -16,10 +16,10 @@ from tests.formats import MOST
 
 
 def tokens_of(length, queries, query, window=None, mask=CHAIN, word=0, kept=0):
-    """Those that one of a sequence's queries attends to."""
+    """The tokens that one query of a sequence attends to."""
     if query >= queries:
         return []
-    first = length - queries  # of the newest, as many as queries
+    first = length - queries  # among the newest tokens, of which there is one for each query
     last = first + query if mask == CHAIN else length
     seen = [
         token
@@ -30,14 +30,18 @@ def tokens_of(length, queries, query, window=None, mask=CHAIN, word=0, kept=0):
 
 
 def scored(product, head, distance, asked):
-    """distance: from the query's own token to the other one, at most 0 in a chain."""
+    """A score after all operations. distance: from the query's own token to the other one, at most
+    0 in a chain.
+    """
     if asked.softcap:
         product = asked.softcap * math.tanh(product / asked.softcap)
     return product if asked.slopes is None else product + asked.slopes[head] * distance
 
 
 def by_hand(q, k, v, tokens, asked=PLAIN, own_tokens=None):
-    """One query head, one token, one product at a time. tokens[b][query]: those attended to."""
+    """Attention with one query head, one token and one product at a time. tokens[b][query]: those
+    attended to.
+    """
     out = np.zeros((*q.shape[:3], v.shape[3]))
     group = q.shape[2] // k.shape[2]
     for b, query, head in np.ndindex(*q.shape[:3]):
@@ -72,7 +76,7 @@ def drawn(lengths, queries=1):
     q = rng.standard_normal((3, queries, 4, 8), dtype=np.float32)
     k, v = rng.standard_normal((2, 3, 50, 2, 8), dtype=np.float32)
     for b, length in enumerate(lengths):
-        k[b, length:], v[b, length:] = 1e30, 1e30  # what lies behind an end must not matter
+        k[b, length:], v[b, length:] = 1e30, 1e30  # rows after a sequence's end must not matter
     return q, k, v
 
 
@@ -105,7 +109,9 @@ WORDS = {
 @pytest.mark.parametrize("window", [None, 2, 10])
 @pytest.mark.parametrize("mask", [CHAIN, BLOCK, *WORDS])
 def test_several_queries(monkeypatch, mask, window, queries):
-    """Some with more queries than tokens, or none; in blocks that end among the newest tokens."""
+    """Some sequences have more queries than tokens, or none; some blocks end among the newest
+    tokens.
+    """
     monkeypatch.setattr(kvbench.oracle, "BLOCK", 7)
     lengths, tree, mask = (30, 3, 16), WORDS.get(mask), TREE if mask in WORDS else mask
     q, k, v = drawn(lengths, 5)
@@ -131,7 +137,7 @@ ASKED = {
 
 
 def spoken_to(lengths, counts, words, window, mask, kept):
-    """Of each query the tokens that it attends to, and its own."""
+    """For each query the tokens that it attends to, and its own token."""
     tokens = [
         [tokens_of(length, count, i, window, mask, int(word), kept) for i, word in enumerate(own)]
         for length, count, own in zip(lengths, counts, words, strict=True)
@@ -147,7 +153,7 @@ def spoken_to(lengths, counts, words, window, mask, kept):
 @pytest.mark.parametrize("mask", [CHAIN, BLOCK, *WORDS])
 @pytest.mark.parametrize("asked", ASKED.values(), ids=ASKED)
 def test_scores(monkeypatch, asked, mask, window):
-    """Sequences with more queries than tokens and with none; V is narrower than K."""
+    """Some sequences have more queries than tokens, or none; V is narrower than K."""
     monkeypatch.setattr(kvbench.oracle, "BLOCK", 7)
     lengths, counts = (50, 3, 16), (5, 5, 0)
     tree, mask = WORDS.get(mask), TREE if mask in WORDS else mask
@@ -173,7 +179,7 @@ def test_rows_between_the_first_tokens_and_a_window_are_not_asked_for():
 
 @pytest.mark.parametrize("levels", [Levels(127, 8, 0), Levels(0, 8, 8)])
 def test_scores_in_steps(levels):
-    """Steps so fine that they round nothing have the same answer, and no error."""
+    """Steps so fine that nothing is rounded give the same answer, and no error."""
     lengths, fine = (30, 3, 16), Levels(1 << 30, 8, 0) if levels.most else Levels(0, 8, 40)
     q, k, v = drawn(lengths, 5)
     v, facts = v[..., :5], (9, TREE, WORDS["alike"], None, ASKED["all"])
@@ -186,7 +192,9 @@ def test_scores_in_steps(levels):
 
 @pytest.mark.parametrize("levels", [Levels(127, 8, 0), Levels(0, 8, 8)])
 def test_several_queries_in_steps(levels):
-    """Each is as if it were alone, of a sequence without the tokens that it does not attend to."""
+    """Each query gives the same as alone, in a sequence without the tokens that it does not attend
+    to.
+    """
     q, k, v = drawn((30, 3, 16), 5)
     many = attention_in_steps(
         q, whole(k, v), (30, 3, 16), (levels, levels), 9, TREE, WORDS["alike"], (5, 2, 5)
@@ -202,7 +210,9 @@ def test_several_queries_in_steps(levels):
 
 @pytest.mark.parametrize("dtype", default_library().words("dtype"))
 def test_rounding(dtype):
-    """What a format makes of numbers is allowed, whatever their size; f32 keeps them."""
+    """The rounding of each format is within the allowed error, whatever the size of the numbers;
+    f32 is exact.
+    """
     rows = np.random.default_rng(1).standard_normal((2, 1, 500, 1, 80), dtype=np.float32)
     rows[..., 33] *= 30.0
     most = MOST.get(dtype, np.inf)
@@ -217,8 +227,8 @@ def test_rounding(dtype):
 @pytest.mark.parametrize("asked", [PLAIN, ASKED["all"]])
 @pytest.mark.parametrize("levels", [None, Levels(127, 8, 0), Levels(0, 8, 8)])
 def test_no_more_than_the_scores_are_held_of_all_tokens(levels, asked):
-    """And two more of one sequence, as a sweep's forecast counts them; what is held of a block is
-    little here.
+    """The check holds the scores, and two more of one sequence, as a sweep's forecast counts them.
+    Blocks are small here.
     """
     rng = np.random.default_rng(1)
     q, (k, v) = (

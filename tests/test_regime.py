@@ -1,5 +1,5 @@
-"""Regimes on made-up machines. The numbers are worked out by hand from the parts' data sheets,
-never from the code.
+"""Regimes of made-up machines. The numbers are computed by hand from data sheets, never by the
+code.
 """
 
 from dataclasses import replace
@@ -26,8 +26,8 @@ from tests.made_run import KIB, MIB, machine
 
 
 def hybrid():
-    """8 performance cores of 2 MiB, 4 clusters of 4 efficient cores on 4 MiB, and 36 MiB behind
-    them all.
+    """8 performance cores with 2 MiB each, 4 clusters of 4 efficient cores with 4 MiB each, and 36
+    MiB shared by all.
     """
     cpus = tuple(
         Cpu(cpu, cpu, 0, 0, 0, "performance" if cpu < 8 else "efficient") for cpu in range(24)
@@ -122,7 +122,7 @@ def test_a_private_cache_as_large_as_l3_leaves_nothing_to_try():
         (ZEN4, 8, 17 * KIB, "mixed"),  # L1 still serves most of it
         (ZEN4, 8, 47 * KIB, "mixed"),  # and until half as much again does not fit it, some
         (ZEN4, 8, 48 * KIB, "L2"),
-        (ZEN4, 16, 9 * KIB, "mixed"),  # half an L1 each
+        (ZEN4, 16, 9 * KIB, "mixed"),  # half an L1 for each thread
         (ZEN4, 8, 0.8 * MIB, "L2"),
         (ZEN4, 8, 0.81 * MIB, "mixed"),
         (ZEN4, 8, 1.49 * MIB, "mixed"),
@@ -135,7 +135,7 @@ def test_a_private_cache_as_large_as_l3_leaves_nothing_to_try():
         (ZEN4_DIES, 16, 2 * MIB, "L3"),
         (ZEN4_DIES, 16, 15 * MIB, "mixed"),
         (ZEN4_DIES, 16, 16 * MIB, "DRAM"),
-        (ZEN4_DIES, 8, 16 * MIB, "DRAM"),  # the other die is idle and keeps nothing
+        (ZEN4_DIES, 8, 16 * MIB, "DRAM"),  # the other die is idle and holds nothing
         (SKYLAKE, 20, 0.8 * MIB, "L2"),
         (SKYLAKE, 20, 1.6 * MIB, "mixed"),  # beyond L2, and already too much for L3
         (SKYLAKE, 20, 5.5 * MIB, "DRAM"),
@@ -198,7 +198,9 @@ def test_evicted_is_dram_whatever_the_size():
 
 
 def test_domains_that_differ_are_mixed():
-    """Seven threads on one die, one on the other: 20 MiB each is L3 for the one alone."""
+    """Seven threads on one die, one on the other: 20 MiB for each thread lie in L3 only for the
+    single thread.
+    """
     cpus = (0, 1, 2, 3, 4, 5, 6, 8)
     found = classify(ZEN4_DIES, cpus, 160 * MIB)
     assert found.word == "mixed" and found.reason == Lies.DIFFER
@@ -222,7 +224,7 @@ def test_sizes_that_were_seen_replace_the_declared_ones():
 def test_confidence():
     assert classify(ZEN4, (0,), 4 * MIB).confidence == "high"
     assert classify(NOTHING, (0,), 4 * MIB).confidence == "none"
-    assert classify(MERGED, (0,), 16 * KIB).confidence == "high"  # L3 has no part in it
+    assert classify(MERGED, (0,), 16 * KIB).confidence == "high"  # L3 is not involved
     # a private last level: virtual machines leave out the L3 behind it
     assert classify(machine(4, l3=None), (0, 1), 64 * MIB).confidence == "low"
     assert classify(APPLE, first(APPLE, 4), 64 * MIB).confidence == "high"
@@ -316,8 +318,8 @@ def test_dram_begins_where_it_says(walk):
 
 
 def test_far_bytes_leave_the_caches_of_every_domain_in_use():
-    """Zen 4: 4 x 32 MiB, but at least 256 MiB; with 96 MiB 384 MiB, of one die; nothing known: the
-    least.
+    """Zen 4: 4 x 32 MiB, but at least 256 MiB. With 96 MiB of L3: 384 MiB on one die. Nothing
+    known: the minimum.
     """
     assert far_bytes(ZEN4, first(ZEN4, 8)) == 256 * MIB
     assert far_bytes(ZEN4_X3D, first(ZEN4_X3D, 8)) == 384 * MIB
@@ -326,7 +328,9 @@ def test_far_bytes_leave_the_caches_of_every_domain_in_use():
 
 @pytest.mark.parametrize("part", PARTS)
 def test_what_a_level_holds_is_what_its_word_means(part):
-    """Up to there it, a nearer level, or what lies between two; beyond it never its word again."""
+    """Up to that size the word is this level, a nearer level, or mixed; above it never this level
+    again.
+    """
     for threads in (1, 2, len(PARTS[part].allowed)):
         cpus = first(PARTS[part], threads)
         for level, most in holds(PARTS[part], cpus).items():
@@ -336,8 +340,8 @@ def test_what_a_level_holds_is_what_its_word_means(part):
 
 
 def test_second_threads_are_not_what_to_try():
-    """Ten cores on 1 MiB each and four of 2 MiB: with both threads on the four it would open
-    again.
+    """Ten cores with 1 MiB each and four with 2 MiB: using both threads of the four would open the
+    window again.
     """
     cpus = tuple(Cpu(cpu, cpu if cpu < 14 else cpu - 14, 0, 0, cpu // 14) for cpu in range(18))
     l2 = tuple(DataCache(2, 2 * MIB, (cpu, cpu + 14)) for cpu in range(4))

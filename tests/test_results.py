@@ -1,4 +1,4 @@
-"""A run directory as a run: what it was measured on, what was checked before, what it says."""
+"""A run directory read as a run: the machine, the checks before it, and its results."""
 
 import subprocess
 import sys

@@ -1,9 +1,9 @@
 """An address trace: every element that a decode or a store touches, listed one by one and then
 counted.
 
-Nothing here asks the library, and nothing is worked out by a formula over a whole shape: loops over
-sequences, heads and tokens, a list of addresses for each row, and sets of them. Every plane and
-array is a region that begins on a line.
+Nothing here asks the library, and nothing is computed by a formula over a shape: there are only
+loops over sequences, heads and tokens, a list of addresses for each row, and sets of them. Every
+plane and array is a region that begins at a cache line.
 """
 
 import itertools
@@ -22,21 +22,21 @@ Q_ROWS = 8  # rows of q that the scalar tier serves with one load
 
 
 class Trace:
-    """Addresses by region. `issued`: bytes asked for, each time they are; `flops`: a multiply and
-    an add are two. `twin`: bytes that the pure read asks for: whole rows with their padding, whole
+    """Addresses by region. `issued`: bytes requested, counted at each request. `flops`: a
+    multiply-add is two. `twin`: bytes that the pure read requests: full rows with padding, full
     lines of transposed blocks, scales, the table.
     """
 
     def __init__(self) -> None:
         # region -> address: elements, their size
         self._rows: dict[str, dict[int, tuple[int, int]]] = defaultdict(dict)
-        self._lines: dict[str, set[int]] = defaultdict(set)  # loaded beside what is asked for
+        self._lines: dict[str, set[int]] = defaultdict(set)  # loaded beside the requested bytes
         self.issued = 0
         self.flops = 0
         self.twin = 0
 
     def touch(self, region: str, address: int, elements: int, size: int, times: int = 1) -> None:
-        """`elements` side by side, asked for `times` times."""
+        """Request `elements` neighbouring elements, `times` times."""
         known = self._rows[region].setdefault(address, (elements, size))
         self._rows[region][address] = max(known, (elements, size))
         self.issued += times * elements * size
@@ -49,7 +49,7 @@ class Trace:
             self.flops += 2
 
     def bytes_in(self, *regions: str) -> int:
-        """Different bytes, however often they were asked for."""
+        """Distinct bytes, however often they were requested."""
         return sum(len(self._addresses(region)) for region in regions)
 
     def lines_in(self, *regions: str) -> int:
@@ -67,7 +67,7 @@ class Trace:
 
 
 class Plane:
-    """Where the rows and scales of K lie, or of V: whole, or in blocks that are transposed."""
+    """The positions of the rows and scales of K or of V, in full rows or in transposed blocks."""
 
     def __init__(self, shape: Shape, table: np.ndarray | None, name: str) -> None:
         self.shape, self.table, self.name = shape, table, name
@@ -75,7 +75,7 @@ class Plane:
         self.dim = side.dim
         self.packed = side.dtype in PACKED
         self.element = 1 if self.packed else ELEMENT[side.dtype]
-        # what is asked for of a row: elements, or the bytes of a packed one
+        # requested parts of a row: elements, or the bytes of a packed row
         self.wide = side.dim
         self.bytes = 0  # from a row to the next
         if self.packed:
@@ -92,12 +92,12 @@ class Plane:
         return token % self.shape.capacity if self.shape.ring else token
 
     def entry(self, seq: int, token: int) -> int:
-        """Place of a token's block in the table, counted in entries."""
+        """Position of a token's block in the table, in entries."""
         return seq * self.table.shape[1] + self.slot(token) // self.shape.block_tokens
 
     def place(self, seq: int, head: int, token: int) -> tuple[int, int] | None:
-        """How many rows lie before this one, and how many stretches of heads. None where the table
-        leaves it out.
+        """Number of rows before this one, and of stretches of heads. None if the table leaves it
+        out.
         """
         shape, slot = self.shape, self.slot(token)
         if shape.layout in STRETCHES:
@@ -123,7 +123,7 @@ class Plane:
     def touch(
         self, trace: Trace, place: tuple[int, int], times: int, scales: int, padded: bool = False
     ) -> None:
-        """A row and its scale. `padded`: to the end of the last line."""
+        """Request a row and its scale. `padded`: to the end of the last line."""
         wide = self.bytes // self.element if padded else self.wide
         if self.cell and self.packed:
             self.touch_packs(trace, place, times if padded else 0)
@@ -135,15 +135,15 @@ class Plane:
             trace.touch(f"{self.name}_scale", place[0] * self.scale, 1, self.scale, scales)
 
     def block(self, place: tuple[int, int]) -> tuple[int, int]:
-        """Where the row's block begins, and the row's place in it."""
+        """The start of the row's block, and the row's position in it."""
         lane = place[0] % LANES
         return self.row(place) - lane * self.bytes, lane
 
     def touch_cells(
         self, trace: Trace, place: tuple[int, int], codes: range, times: int, behind: int = 0
     ) -> None:
-        """Codes of a row, so far behind its block's start: cells lie LANES cells apart; of quads
-        each code by itself, beside those of three other rows.
+        """Request the codes of a row, from an offset in its block on. Cells lie LANES cells apart;
+        in quads each code lies beside those of three other rows.
         """
         start, lane = self.block(place)
         for code in codes[:: self.cell]:
@@ -157,7 +157,7 @@ class Plane:
             trace.touch(self.name, start + behind + at, size, 1, times)
 
     def touch_packs(self, trace: Trace, place: tuple[int, int], times: int) -> None:
-        """A packed row: its scales in front of the block, and then its codes."""
+        """Request a packed row: its scales at the start of the block, and then its codes."""
         start, lane = self.block(place)
         packs = len(range(0, self.dim, 32))
         for pack in range(packs):
@@ -166,9 +166,9 @@ class Plane:
         self.touch_cells(trace, place, codes, times, packs * LANES * 2)
 
     def load_blocks(self, trace: Trace, of: tuple[int, int], tokens: list[int], loads: int) -> None:
-        """One head: of every block that one of the tokens lies in, all LANES tokens' cells with
-        elements, or quads' lines of them; all of packed rows. A block in which a ring ends and
-        begins anew is taken from both sides.
+        """Load one head: from every block with one of the tokens, the cells of all LANES tokens, or
+        the lines of quads; all of packed rows. A block in which a ring ends and restarts is loaded
+        from both sides.
         """
         step = 16 if self.quads else self.cell
         size = LANES * len(range(0, self.wide * self.element, step)) * step
@@ -184,7 +184,7 @@ class Plane:
             trace.load_lines(self.name, self.block(self.place(*of, token))[0], read)
 
     def read_rows(self, trace: Trace, tokens: list[int], walks: int) -> None:
-        """One head, by the twin: rows that are not transposed, and scales."""
+        """Read one head as the twin does: full rows, and scales."""
         for _ in tokens:
             trace.twin += walks * ((0 if self.cell else self.bytes) + self.scale)
 
@@ -195,8 +195,8 @@ def planes_of(shape: Shape, table: np.ndarray | None) -> tuple[Plane, Plane]:
 
 @dataclass(frozen=True)
 class Step:
-    """Queries of a step. `attended`: by sequence the tokens of each of its queries; `ranges`: and
-    those that are walked for them, the first of each range and one past its last.
+    """Queries of a step. `attended`: for each sequence, the tokens of each query. `ranges`: the
+    tokens that are walked for them, each range as its first token and one past its last.
     """
 
     queries: int  # of a sequence, at most
@@ -211,8 +211,8 @@ def decode(
     step: Step,
     walks: tuple[tuple[int, int], tuple[int, int]],
 ) -> Trace:
-    """`walks`, of K and of V: rows of q that one load of a row serves; and loads of a scale, for
-    all rows of q of a KV head.
+    """Trace a decode. `walks`, of K and of V: query rows that one load of a row serves, and loads
+    of a scale, for all query rows of a KV head.
     """
     trace, q_heads = Trace(), step.q_heads
     k, v = planes = planes_of(shape, table)
@@ -231,7 +231,7 @@ def decode(
                 trace.twin += ENTRY
         for head in range(shape.kv_heads):
             for plane, walk in zip(planes, walks, strict=True):
-                # where each row of q walks by itself, so do those of queries that there are not
+                # if each query row walks alone, so do those of missing queries
                 queries = step.queries if walk[0] == 1 else len(own)
                 q_rows = queries * q_heads // shape.kv_heads
                 for tokens in ranges:
@@ -248,7 +248,7 @@ def read(
     shared: int,
     scale_reads: int,
 ) -> None:
-    """The rows of one sequence and head, in one range of tokens."""
+    """Read the rows of one sequence and head, in one range of tokens."""
     plane.read_rows(trace, tokens, q_rows if shared == 1 else 1)
     if plane.cell:  # never a row by itself, so rows of q beyond Q_ROWS load it again
         plane.load_blocks(trace, of, tokens, len(range(0, q_rows, min(shared, Q_ROWS))))
@@ -258,8 +258,8 @@ def read(
 
 
 def store(shape: Shape, table: np.ndarray | None, lengths, tokens: int, head_major: bool) -> Trace:
-    """Tokens from each sequence's length on. A ring keeps the last ones; what the table leaves out
-    is never read.
+    """Store tokens from each sequence's length on. A ring keeps the last ones. Entries that the
+    table leaves out are never read.
     """
     trace = Trace()
     for plane in planes_of(shape, table):
@@ -282,7 +282,7 @@ def store(shape: Shape, table: np.ndarray | None, lengths, tokens: int, head_maj
 
 
 def payload(trace: Trace, shape: Shape) -> int:
-    """Bytes of stored rows that carry elements: most rows are padded to whole lines."""
+    """Bytes of stored rows that carry elements: most rows are padded to full lines."""
     return sum(
         trace.bytes_in(plane.name) // plane.bytes * plane.wide * plane.element
         for plane in planes_of(shape, None)

@@ -49,7 +49,7 @@ class Bench:
 
 
 def failures(bench: Bench, case: cases.Case, isas: list[str]) -> list[str]:
-    """What is wrong, one line each; empty when all is well."""
+    """The failures, one line each; empty if all is well."""
     found = []
     expected = cases.answer(case)
     planes = cases.stored(case) if case.store else None
@@ -97,9 +97,9 @@ def decode_failures(bench: Bench, case: cases.Case, isa: str, expected, bound) -
 
 
 def twin_failures(bench: Bench, case: cases.Case, args) -> list[str]:
-    """What it has loaded: the rows, and nothing else. Behind the end of a ring, and among kept
-    tokens, a unit may begin inside a transposed block, which is then read from both sides: so there
-    it is one unit.
+    """Check what the twin has loaded: the rows, and nothing else. After a ring's end, and among
+    kept tokens, a unit may begin inside a transposed block, which is then read from both sides. In
+    these cases one unit is used.
     """
     shape, threads = case.shape, case.threads
     if shape.k.cell and (shape.ring or case.queries.kept):
@@ -112,7 +112,7 @@ def twin_failures(bench: Bench, case: cases.Case, args) -> list[str]:
 
 
 def ring_failures(bench: Bench, case: cases.Case, args) -> list[str]:
-    """One token more may be too much for a ring: then it is refused."""
+    """One more token may be too many for a ring: then it must be refused."""
     args.window = case.window + 1
     needed = cases.room_for(case.lengths, case.queries, args.window, ring=True)
     try:
@@ -127,7 +127,7 @@ def ring_failures(bench: Bench, case: cases.Case, args) -> list[str]:
 
 
 def refusal_failures(bench: Bench, case: cases.Case, isa: str, *_) -> list[str]:
-    """A tier that lacks the variant says so, and runs nothing in its place."""
+    """A tier that lacks the variant must report that, and run nothing in its place."""
     with Bound(bench.raw, case.shape, case.lengths, case.table, case.guard) as cache:
         out = np.full(case.out, SENTINEL)
         more = queries_args(bench.raw, case.queries)
@@ -210,8 +210,8 @@ def compare_planes(op: str, got: oracle.Planes, expected: oracle.Planes) -> list
 
 
 def unpack_failures(bench: Bench, case: cases.Case, cache: Bound, isa: str) -> list[str]:
-    """All live rows decoded, the oldest first; zeros where a sequence ends or a block was left
-    out.
+    """Check all live rows decoded, the oldest first; zeros after a sequence's end or for a block
+    that was left out.
     """
     store, shape = case.store, case.shape
     held = np.minimum(cache.lengths, shape.capacity)

@@ -1,5 +1,5 @@
 """What a twin loads, restated in NumPy: the sum of the 16-bit words of all rows that a decode
-attends to, and of those between. A scale counts as the float32 that it stands for.
+attends to, and of the rows between. A scale counts as the float32 that it stands for.
 """
 
 import numpy as np
@@ -13,14 +13,14 @@ def words_of(data: np.ndarray) -> int:
 
 
 def stretches(shape: Shape, first: int, end: int) -> list[np.ndarray]:
-    """The slots of a sequence's tokens, in stretches that no ring's end cuts."""
+    """The slots of a sequence's tokens, in stretches that do not cross a ring's end."""
     slots = slots_of(shape, first, end - first)
     return np.split(slots, np.flatnonzero(np.diff(slots) < 0) + 1)
 
 
 def row_words(side: Side, plane: np.ndarray, rows: np.ndarray, slots: np.ndarray) -> int:
-    """Whole rows; transposed, the lines of each block in front of which cells or quads have
-    elements, or all of a block of packed rows.
+    """Words of full rows. For a transposed side: the lines of each block in which cells or quads
+    have elements, or all of a block of packed rows.
     """
     if not side.cell:
         return words_of(plane[spans(rows, side.row)])
@@ -39,8 +39,8 @@ def scale_words(side: Side, plane: np.ndarray, scales: np.ndarray) -> int:
 
 
 def rows_words(shape: Shape, planes: Planes, table, ranges: list[list[tuple[int, int]]]) -> int:
-    """Of all rows that a decode attends to, and of their scales. `ranges`: of each sequence, the
-    first token and one past the last.
+    """Words of all rows that a decode attends to, and of their scales. `ranges`: for each sequence,
+    the first token and one past the last.
     """
     total = 0
     for seq, own in enumerate(ranges):

@@ -1,1 +1,3 @@
-"""What samples say. Pure functions: nothing here measures, reads files or prints."""
+"""Compute what samples say. All functions are pure: nothing here measures, reads files or
+prints.
+"""

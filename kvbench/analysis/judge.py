@@ -1,15 +1,14 @@
-"""Whether two things differ, and by how much: what a gate, a comparison of runs, a contrast, the
-claim about L3 and a history all ask.
+"""Decide whether two things differ, and by how much. A gate, a comparison of runs, a contrast, the
+claim about L3 and a history all use this module.
 
-launches of both sides → evidence, by ranks alone → corrected beside all that is asked with it → the
-word
+launches of both sides → evidence from ranks → correction over all questions asked together → word
 
-Ranks assume nothing of the noise. Where both sides were measured in one launch its value is their
-ratio, and a coin decides the sign if they are alike: Wilcoxon's signed ranks. Where they come from
-launches of their own, labels could be
-exchanged: Mann and Whitney's test. Both count how many estimates of the shift lie above nothing:
-    means of two ratios, or differences of two launches. The middle one is Hodges and Lehmann's
-    estimate, and the interval holds what the test, moved there, does not reject.
+Ranks assume nothing about the distribution of the noise. If each launch measured both sides, its
+value is their ratio; if the sides are equal, either sign is equally likely: Wilcoxon's signed-rank
+test. If the sides have launches of their own and are equal, their labels could be exchanged: the
+test of Mann and Whitney. Both tests count the estimates of the shift that are above 0: means of two
+ratios, or differences of two launches. The median of these is the estimate of Hodges and Lehmann.
+The interval holds the shifts that the test does not reject.
 """
 
 import itertools
@@ -34,37 +33,38 @@ from kvbench.model.verdict import (
     WORDS,
 )
 
-COVERAGE = 0.95  # of the intervals
-OUTSIDE = (1 - COVERAGE) / 2  # chance on each side
+COVERAGE = 0.95  # of intervals
+OUTSIDE = (1 - COVERAGE) / 2  # chance on each side of an interval
 SLOWER, FASTER = "slower", "faster"
 _DRAWS, _AT_ONCE, _SEED = 20_000, 2_000_000, 1
-_Array = Any  # a number, or an array of them: of one question, or of many at once
+_Array = Any  # a number for one question, or an array for many at once
 
 
 @dataclass(frozen=True, slots=True)
 class JudgeLimits:
-    """What counts as a change, and what as the same: judgement. Effects are shares of base's
-    time.
+    """The limits of what counts as a change, and as the same. They are judgement. Effects are
+    shares of base's time.
     """
 
-    rate: float = 0.01  # of the changes that are reported, how many may be none
-    page: float = 0.05  # of the differences that a page states, how many may be none
-    # smallest effect of a point that is called a change: where code lies moves it by 1 or 2 %
+    rate: float = 0.01  # the share of reported changes that may be false
+    page: float = 0.05  # the share of the differences on a page that may be false
+    # smallest change of a point: the address of code alone may move its time by 1 or 2 %
     point: float = 0.03
-    family: float = 0.02  # and of a family
-    same: float = 0.05  # an interval within this on both sides is the same
-    power: float = 0.9  # with which the smallest change that would have been seen is seen
-    members: int = 3  # points of a wider family: no one of them moves its median
+    family: float = 0.02  # smallest change of a family
+    same: float = 0.05  # an interval within ± this counts as the same
+    power: float = 0.9  # the probability of seeing a change that counts as detectable
+    members: int = 3  # the least points of a wider family: a single point cannot move its median
 
 
 LIMITS = JudgeLimits()
 
 
 class Difference(NamedTuple):
-    """Logarithms of time: positive where head takes longer. `slower`, `faster`: one-sided chances
-    of this or more if both sides were alike. NaN for the interval where launches are too few for
-    COVERAGE, or whatever chance on each side was asked for, `outside`. `counts`: launches of base
-    and of head; or of both, where each has both.
+    """The difference of two sides, as logarithms of time: positive if head takes longer.
+
+    slower, faster: one-sided chances of this difference or more if both sides were equal. low,
+    high: NaN if there are too few launches for an interval with the chance `outside` on each side.
+    counts: launches of base and of head; one number if each launch has both sides.
     """
 
     estimate: _Array
@@ -81,7 +81,7 @@ class Difference(NamedTuple):
 
     @property
     def share(self) -> float:
-        """The effect either way, of base's time."""
+        """The size of the effect in either direction, as a share of base's time."""
         return abs(math.expm1(self.estimate))
 
     @property
@@ -90,15 +90,15 @@ class Difference(NamedTuple):
 
     @property
     def confidence(self) -> float:
-        """The probability with which the interval, or all estimates where there is none, hold the
-        true shift.
+        """The probability with which the interval holds the true shift; without an interval, that
+        of the range of all estimates.
         """
         chances = _chances(*self.counts)
         return 1 - 2 * float(max(chances[chances <= self.outside], default=chances[-1]))
 
     @property
     def way(self) -> str:
-        """Which way the whole interval lies; "" where it holds nothing."""
+        """The direction in which the whole interval lies; "" if it includes 0 or is unknown."""
         return SLOWER if self.low > 0 else FASTER if self.high < 0 else ""
 
     @property
@@ -106,7 +106,9 @@ class Difference(NamedTuple):
         return bool(-LIMITS.same < math.expm1(self.low) and math.expm1(self.high) < LIMITS.same)
 
     def shows(self, way: str, chance: float, smallest: float) -> bool:
-        """A change this way, by so small a chance and by no less than so much."""
+        """Whether there is a change in this direction, with a chance of at most `chance` and an
+        effect of at least `smallest`.
+        """
         right = self.estimate > 0 if way == SLOWER else self.estimate < 0
         return bool(right and getattr(self, way) <= chance and self.share >= smallest)
 
@@ -117,9 +119,11 @@ class Difference(NamedTuple):
         launches: int | None = None,
         power: float = LIMITS.power,
     ) -> float:
-        """The true shift that so many launches as noisy as these, or as many, show with this power,
-        were they normal: a `slower` of `chance` or less, and an estimate of `least` or more. NaN
-        where none does.
+        """The true shift that launches with this noise would show with this power, if the noise
+        were normal.
+
+        It is shown if `slower` is at most `chance` and the estimate is at least `least`. launches:
+        how many; None: as many as there are. NaN if no shift can be shown.
         """
         noise = (self.high - self.low) / _width(self.counts)
         missing, estimates = _drawn((launches,) if launches else self.counts, chance)
@@ -127,29 +131,33 @@ class Difference(NamedTuple):
 
 
 def paired(values: np.ndarray, outside: float = OUTSIDE) -> Difference:
-    """From launches that hold both sides: logarithms of head's time over base's, on the last
-    axis.
+    """The difference from launches that hold both sides. values: logarithms of head's time over
+    base's, on the last axis.
     """
     return _difference(_estimates(values), (values.shape[-1],), outside)
 
 
 def apart(base: np.ndarray, head: np.ndarray) -> Difference:
-    """From launches that hold one side: logarithms, on the last axis."""
+    """The difference from launches that each hold one side. base, head: logarithms of time, on the
+    last axis.
+    """
     return _difference(_estimates(base, head), (base.shape[-1], head.shape[-1]))
 
 
 def as_share(log: float) -> float | None:
-    """A ratio's logarithm as the share by which it is above 1; None where it is not known."""
+    """The share by which a ratio is above 1, from its logarithm; None if unknown."""
     return None if math.isnan(log) else math.expm1(float(log))
 
 
-# ---- what is asked together ----------------------------------------------------------------------
+# ---- questions that are asked together -----------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """Whether a point or a family changed. `smallest`: effect that is called a change. `q`: of the
-    two ways, after Benjamini and Hochberg over all that is asked with it.
+    """Whether a point or a family changed.
+
+    smallest: the smallest effect that is called a change. q: the chance of each direction,
+    corrected by Benjamini and Hochberg over all questions asked together.
     """
 
     name: str
@@ -161,7 +169,9 @@ class Question:
     q: Mapping[str, float] = field(default_factory=dict)
 
     def changed(self, rate: float) -> str:
-        """Which way, at this rate of false discoveries; "" if none."""
+        """The direction of the change at this rate of false discoveries; "" if there is no
+        change.
+        """
         ways = (
             way
             for way in (SLOWER, FASTER)
@@ -193,8 +203,8 @@ class Question:
 
 
 def fewest(questions: int) -> int:
-    """Launches of each side, at least, for a change of one among so many to be called one, however
-    large it is.
+    """The fewest launches of each side with which a change among this many questions can be
+    confirmed at all, however large it is.
     """
     return next(
         count
@@ -204,7 +214,7 @@ def fewest(questions: int) -> int:
 
 
 def together(questions: Sequence[Any]) -> list[Any]:
-    """Questions of one level, corrected beside each other."""
+    """The questions of one level, each corrected over all of them."""
     q = {
         way: discoveries([float(getattr(each.found, way)) for each in questions])
         for way in (SLOWER, FASTER)
@@ -216,8 +226,8 @@ def together(questions: Sequence[Any]) -> list[Any]:
 
 
 def discoveries(chances: Sequence[float]) -> list[float]:
-    """Benjamini and Hochberg's: valid too where the tests lean the same way, as those of one launch
-    do.
+    """The chances, corrected by Benjamini and Hochberg. The correction also holds if the tests are
+    positively correlated, as those of one launch are.
     """
     from scipy.stats import false_discovery_control  # slow to load
 
@@ -225,11 +235,11 @@ def discoveries(chances: Sequence[float]) -> list[float]:
 
 
 def any_error(chances: Mapping[str, float]) -> dict[str, float]:
-    """Hochberg's, by name: each times the number of those that are no smaller, and none above one
-    behind it.
+    """The chances by name, corrected by Hochberg: each is multiplied by the number of chances that
+    are at least as large, and is at most the next larger corrected one.
 
-    As the other it holds where the tests lean the same way. (Holm's would confirm nothing of 42
-    candidates that 12 launches all show.)
+    Like discoveries(), it also holds for positively correlated tests. (Holm's correction would
+    confirm none of 42 candidates that 12 launches all show.)
     """
     adjusted, least = dict[str, float](), 1.0
     for passed, name in enumerate(sorted(chances, key=chances.__getitem__, reverse=True)):
@@ -244,23 +254,23 @@ def incomparable(name: str, family: str, why: str, verdict: str = NOT_COMPARABLE
 
 
 def family(point: Point, regime: str) -> str:
-    """A kernel on any tier, where its data is: a change to one of these is likely to be one to all
-    its points.
+    """The family of a point: its kernel on any tier, and whether its data lie in caches or in
+    memory. A code change is likely to change all points of a family.
     """
     kernel = ".".join(point.words[:-1])
     return f"{kernel} {regime}" if regime in ("DRAM", "unknown") else f"{kernel} caches"
 
 
 def groups(point: Point) -> tuple[str, ...]:
-    """Wider families, as patterns of kernels: what a change to an algorithm, a number format or a
-    layout moves.
+    """Wider families of a point, as patterns of kernels: points that share an algorithm, a number
+    format or a layout.
     """
     kernel = ".".join(point.words[:2])
     return f"{kernel}.*", f"{kernel}.*.{point.dtype}.*", f"{kernel}.{point.layout}.*"
 
 
 def of_family(members: Sequence[Mapping[int, float]]) -> dict[int, float]:
-    """The median over members in each launch that most of them have."""
+    """For each launch that more than half of the members have, the median over these members."""
     launches = grouped(each for series in members for each in series.items())
     return {
         launch: median(values)
@@ -270,9 +280,11 @@ def of_family(members: Sequence[Mapping[int, float]]) -> dict[int, float]:
 
 
 def whole(points: Sequence[Judged], families: Sequence[Judged]) -> str:
-    """Any change counts, of a point or of a family. What is the same, or not clear, families say:
-    there noise of single points is gone. A point that head lost is not clear whatever the others
-    say.
+    """The overall verdict.
+
+    Any change of a point or of a family counts. Whether all is the same, or not clear, is decided
+    by families, in which the noise of single points cancels. A point that head lost makes the
+    verdict not clear.
     """
     words = {each.verdict for each in (*points, *families)}
     for word in (REGRESSION, CONTAMINATED):
@@ -285,6 +297,7 @@ def whole(points: Sequence[Judged], families: Sequence[Judged]) -> str:
 
 
 def worst_first(rows: Sequence[Judged]) -> tuple[Judged, ...]:
+    """The rows from the worst verdict on; of equal verdicts the largest effect first."""
     return tuple(
         sorted(rows, key=lambda row: (WORDS.index(row.verdict), -(row.effect or 0.0), row.name))
     )
@@ -294,8 +307,8 @@ def worst_first(rows: Sequence[Judged]) -> tuple[Judged, ...]:
 
 
 def _estimates(*sides: np.ndarray) -> np.ndarray:
-    """Estimates of the shift, sorted on the last axis: each launch of head less each of base; or
-    means of any two.
+    """Estimates of the shift, sorted on the last axis: each launch of head minus each of base; or,
+    with one side, the means of every two values.
     """
     if len(sides) == 1:
         one, other = np.triu_indices(sides[0].shape[-1])
@@ -309,7 +322,7 @@ def _difference(
     estimates: np.ndarray, counts: tuple[int, ...], outside: float = OUTSIDE
 ) -> Difference:
     chances = _chances(*counts)
-    # a tie speaks for neither
+    # a tie counts for neither direction
     slower, faster = chances[(estimates > 0).sum(-1)], chances[(estimates < 0).sum(-1)]
     middle, ends = np.median(estimates, axis=-1), _ends(estimates, chances, outside)
     return Difference(middle, *ends, slower, faster, counts, outside)
@@ -318,7 +331,9 @@ def _difference(
 def _ends(
     estimates: np.ndarray, chances: np.ndarray, outside: float = OUTSIDE
 ) -> tuple[np.ndarray, np.ndarray]:
-    """As many as it takes to reject are left out at each end."""
+    """The ends of the interval: at each end, the estimates that the test would reject are left
+    out.
+    """
     ends = int((chances <= outside).sum())
     if not ends:
         return (nothing := np.full(estimates.shape[:-1], math.nan)), nothing
@@ -327,7 +342,7 @@ def _ends(
 
 @cache
 def _normal(counts: tuple[int, ...]) -> np.ndarray:
-    """Estimates of draws of so many normal launches of deviation 1."""
+    """Sorted estimates from draws of normal launches with deviation 1."""
     rng = np.random.default_rng(_SEED)
     draws = min(_DRAWS, _AT_ONCE // math.prod(counts))
     return _estimates(*(rng.normal(size=(draws, count)) for count in counts))
@@ -335,8 +350,10 @@ def _normal(counts: tuple[int, ...]) -> np.ndarray:
 
 @cache
 def _drawn(counts: tuple[int, ...], chance: float) -> tuple[np.ndarray, np.ndarray]:
-    """How far each such draw must be shifted until the test says `chance`, which is so far that
-    enough of its estimates lie above nothing; and its estimate.
+    """For each such draw: the shift at which the test would just reach `chance`, and the estimate
+    of the draw.
+
+    The test reaches it when enough estimates are above 0.
     """
     found, enough = _normal(counts), np.flatnonzero(_chances(*counts) <= chance)
     missing = -found[:, -enough[0]] if len(enough) else np.full(len(found), math.nan)
@@ -345,16 +362,19 @@ def _drawn(counts: tuple[int, ...], chance: float) -> tuple[np.ndarray, np.ndarr
 
 @cache
 def _width(counts: tuple[int, ...]) -> float:
-    """How wide the interval of such draws usually is. NaN where they are too few for one."""
+    """The median width of the interval of such draws. NaN if there are too few launches for an
+    interval.
+    """
     low, high = _ends(_normal(counts), _chances(*counts))
     return float(np.median(high - low))
 
 
 @cache
 def _chances(*counts: int) -> np.ndarray:
-    """By w, the chance that w or more of the estimates lie above nothing, if both sides are alike.
+    """For each w, the chance that w or more of the estimates are above 0 if both sides are equal.
 
-    scipy has it for samples, so there is one made up for each w."""
+    scipy computes it from samples, so one sample is made up for each w.
+    """
     from scipy.stats import mannwhitneyu, wilcoxon  # slow to load
 
     if len(counts) == 1:
@@ -365,7 +385,7 @@ def _chances(*counts: int) -> np.ndarray:
 
 
 def _signed(count: int) -> np.ndarray:
-    """Values whose positive ranks sum to w: the largest ranks that fit into it."""
+    """For each w, values whose positive ranks sum to w: the largest ranks that fit."""
     left = np.arange(count * (count + 1) // 2 + 1)
     samples = np.empty((len(left), count))
     for rank in range(count, 0, -1):
@@ -376,8 +396,11 @@ def _signed(count: int) -> np.ndarray:
 
 
 def _dealt(base: int, head: int) -> tuple[np.ndarray, np.ndarray]:
-    """Sides, head first: `full` of head's values lie above all of base's, one above just `rest`,
-    the others below.
+    """A made-up pair of sides, head first, for each value of the statistic: the number of pairs of
+    values in which head's lies above base's.
+
+    `full` of head's values lie above all of base's, one lies above `rest` of them, and the others
+    lie below all.
     """
     full, rest = (each[:, None] for each in np.divmod(np.arange(base * head + 1), base))
     place = np.arange(head)

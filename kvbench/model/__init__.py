@@ -1,5 +1,5 @@
-"""The values that pass between the parts: frozen, and without behaviour beyond what they say about
-themselves.
+"""The frozen values that pass between the parts. Their methods only compute from their own
+fields.
 """
 
 from kvbench.model.contrast import Contrast

@@ -19,19 +19,19 @@ from kvbench.model.program import Role
 
 # where the chasing thread runs, by the word of a point
 NONE = "none"
-NODE = "node"  # on a core of the point's NUMA node that it leaves free
+NODE = "node"  # on a free core of the point's NUMA node
 REMOTE = "remote"  # on a core of another node
-SIBLING = "sibling"  # on an SMT sibling of one of its cores
+SIBLING = "sibling"  # on an SMT sibling of one of the point's cores
 CHASES = (NONE, NODE, REMOTE, SIBLING)
 
 IDLE, SPIN = "idle", "spin"
-AFTER = "after"  # the form of either that ends a round
+AFTER = "after"  # the form of idle and spin at the end of a round
 LOADED = "loaded"
 READ, COPY, OWN = "read", "copy", "point"  # plain reads and copies of memory; the point itself
 LOADS = (READ, COPY, OWN)
 SHARES = (25, 50, 75, 100)
-SECONDS = 0.02  # of a sample, at least: some tens of steps
-MANY = 4  # cores: with fewer, the load beside a chase does not saturate memory
+SECONDS = 0.02  # the shortest sample of a chase: some tens of steps
+MANY = 4  # cores; a load on fewer cores does not saturate memory
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,23 +39,21 @@ class Chase:
     """What a record says of the chase of its point."""
 
     cpu: Annotated[Count, about("the CPU that chases")]
-    bytes: Annotated[
-        Size, about("bytes: of the random cycle, at least 4 times all last-level caches")
-    ]
-    huge_bytes: Annotated[Count, about("bytes of it that really are on huge pages")]
-    loads: Annotated[Size, about("loads of a step, the least that is timed")]
+    bytes: Annotated[Size, about("bytes: the random cycle, at least 4 times all last-level caches")]
+    huge_bytes: Annotated[Count, about("bytes: the part of the cycle that really is on huge pages")]
+    loads: Annotated[Size, about("loads of one step, the shortest piece that is timed")]
 
 
 def loaded(load: str, share: int) -> str:
-    """The name of a program, see above."""
+    """The name of the program that chases beside this load at this share."""
     return f"{LOADED}_{load}.{share}"
 
 
 def of_chase(program: str) -> bool:
-    """Whether it times the chase, not a program that moves bytes."""
+    """Whether the program times the chase. Else it times a program that moves bytes."""
     return Role.of(program).kind in (IDLE, SPIN, LOADED)
 
 
 def pause(share: int) -> float:
-    """How many times as long as a unit took the wait after it is."""
+    """The wait after a unit of work, as a multiple of the unit's own time."""
     return 100 / share - 1

@@ -1,6 +1,4 @@
-"""Points that differ in one thing alone, and what a launch visits to time them in the same
-rounds.
-"""
+"""Points that differ in one factor only, and the visit that times them in the same rounds."""
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -24,11 +22,11 @@ from kvbench.model.point import (
 )
 from kvbench.model.shape import EVEN, lengths_word
 
-# The fastest kernels of all dtypes, else free: no factor of a plan, but chosen from what was
-# measured. Its values are dtypes.
+# The fastest kernel of each dtype, whatever its variant and layout. A plan does not have this
+# factor: its points are chosen from what was measured. Its values are dtypes.
 KERNEL = "kernel"
-# Sequences of several lengths, beside even ones: as many tokens in all, or each as long as the
-# longest.
+# Sequences of several lengths, beside even ones that hold as many tokens in total, and beside even
+# ones that are each as long as the longest.
 LENGTHS = "lengths"
 LAYOUT = "layout"
 
@@ -42,7 +40,7 @@ class NoLine(StrEnum):
     LARGE = "their caches together take too much memory"
 
 
-# What depends on each factor, and so differs with it.
+# The fields that depend on each factor, and so differ with it.
 _WITH = {
     LAYOUT: {field.name for field in FIELDS if field.within == "layout"},
     "dtype": {field.name for field in FIELDS if field.within == "dtype"},
@@ -56,18 +54,18 @@ _WITH = {
     LENGTHS: set(),
 }
 FACTORS = tuple(_WITH)
-# contexts that differ by less are one: sized by a cache, each layout's own padding shifts them a
-# little
+# Contexts within this ratio count as equal: if a context is sized by a cache, the padding of each
+# layout shifts it a little.
 _NEAR = 1.004
 
 
 @dataclass(frozen=True, slots=True)
 class Contrast(Visited):
-    """Points that differ in the factor, each with an arena of its own: a round samples all of
+    """Points that differ in the factor. Each has an arena of its own, and a round samples all of
     them.
     """
 
-    factor: Annotated[str, about("what they differ in")]
+    factor: Annotated[str, about("the factor in which they differ")]
     points: tuple[Point, ...]
 
     @property
@@ -88,7 +86,7 @@ class Contrast(Visited):
 
 
 def value(point: Point, factor: str) -> str:
-    """Of the factor, as a word."""
+    """The point's value of the factor, as a word."""
     words = {
         KERNEL: point.kv_dtype,
         "dtype": f"{point.kv_dtype}{'' if point.k_scale == TOKEN else f' by {point.k_scale}'}",
@@ -104,9 +102,11 @@ def value(point: Point, factor: str) -> str:
 
 
 def alone_of(point: Point) -> Point:
-    """The one that it is timed beside, in rounds of a family: with nothing read between its passes;
-    or where nothing is, with one query of each sequence; or where it has one, with scores as they
-    are. A step is timed beside its parts.
+    """The first point of this point's family: the plainer point that it is timed beside.
+
+    That point reads nothing between its passes. If nothing is read there anyway, it has one query
+    for each sequence. If the point has one query already, it has plain scores. A step has no such
+    point: it is timed beside its parts.
     """
     shape = point.shape
     if point.op == STEP:
@@ -119,13 +119,15 @@ def alone_of(point: Point) -> Point:
 
 
 def evenly(held: Sequence[int]) -> int:
-    """Tokens of each sequence where they are even, and as many in all: to the nearest."""
+    """Tokens of each sequence if all were equally long and held as many in total, rounded."""
     return (2 * sum(held) + len(held)) // (2 * len(held))
 
 
 def lines(points: Iterable[Point], factor: str) -> Iterator[list[Point]]:
-    """Points that are equal but for the factor and what depends on it, of several values. Contexts
-    may differ a little where both points fill theirs.
+    """Sets of points that are equal but for the factor, and for the fields that depend on it.
+
+    Each set has at least two values of the factor. Contexts may differ a little if each point fills
+    its context's capacity.
     """
     points = list(points)
     if factor == LENGTHS:
@@ -142,7 +144,7 @@ def lines(points: Iterable[Point], factor: str) -> Iterator[list[Point]]:
 
 
 def _beside_even(points: list[Point]) -> Iterator[list[Point]]:
-    """Each point of several lengths, between the even ones."""
+    """Each point of several lengths, between the even points that belong to it."""
     rest = _but(frozenset({LENGTHS}))
     alike = grouped(((rest(point), _beyond(point)), point) for point in points)
     for own in alike.values():
@@ -157,20 +159,20 @@ def _beside_even(points: list[Point]) -> Iterator[list[Point]]:
 
 @cache
 def _but(own: frozenset[str]) -> Callable[[Point], tuple[Any, ...]]:
-    """All that a point is, but for these, its context and its capacity."""
+    """A function that returns every field of a point except these, the context and the capacity."""
     own |= {"context", "capacity"}
     names = [field.name for field in POINT] + [f"shape.{field.name}" for field in SHAPE]
     return attrgetter(*(name for name in names if name.rpartition(".")[2] not in own))
 
 
 def _beyond(point: Point) -> int:
-    """Its capacity, where that is more than its context; else 0."""
+    """The point's capacity if it is more than the context; else 0."""
     shape = point.shape
     return 0 if shape.capacity == shape.context else shape.capacity
 
 
 def _first(contexts: list[int]) -> dict[int, int]:
-    """By context the smallest that is nearly the same."""
+    """Map each context to the smallest context that counts as equal to it."""
     found: dict[int, int] = {}
     last = 0
     for context in contexts:

@@ -1,6 +1,4 @@
-"""Whose kernels a run has measured beside ours: other engines and plug-ins, each by the file that
-it is.
-"""
+"""The engines and plug-ins that a run measured beside our kernels, each identified by its file."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -8,8 +6,10 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Engine:
-    """`sha256` of the file at `path`; empty, as the version, where it is not known. `python`: the
-    interpreter that it ran in, "" of kvbench's own.
+    """An engine or a plug-in that was measured.
+
+    sha256: of the file at `path`. sha256 and version are empty if unknown. python: the interpreter
+    that ran it; empty for kvbench's own.
     """
 
     name: str
@@ -20,13 +20,13 @@ class Engine:
 
     @property
     def told(self) -> str:
-        """Its version, and what tells two files of one version apart."""
+        """The version, with a digest that tells two files of one version apart."""
         digest = f"sha256 {self.sha256[:8]}" if self.sha256 else "no library found"
         return f"{self.version} ({digest})" if self.version else digest
 
 
 def differing(base: Iterable[Engine], head: Iterable[Engine]) -> tuple[tuple[Engine, Engine], ...]:
-    """Engines that both have, by two files. Runs of before tell of none."""
+    """The engines that both sides have, but from different files. Older runs record no engines."""
     others = {engine.name: engine for engine in head}
     pairs = ((engine, others[engine.name]) for engine in base if engine.name in others)
     return tuple(

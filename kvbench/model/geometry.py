@@ -7,10 +7,11 @@ from kvbench.model.scores import NONE
 
 @dataclass(frozen=True, slots=True)
 class Geometry:
-    """Of every `window_every` layers the last one attends to everything, the others to `window`
-    tokens; window 0 is no window, window_every 0 no layer that attends to everything. `hidden`,
-    `intermediate`: what a token has beside attention, and its feed-forward; 0 where unknown.
-    `v_dim`, `sinks`, `softcap`: as a Shape has them.
+    """The dimensions of a model.
+
+    window: tokens that a layer attends to; 0: all. window_every: in each set of this many layers
+    the last attends to all tokens; 0: no layer does. hidden, intermediate: widths of a token
+    outside attention and of the feed-forward; 0 if unknown. v_dim, sinks, softcap: as in Shape.
     """
 
     name: str
@@ -29,14 +30,16 @@ class Geometry:
 
     @property
     def layer_elements(self) -> int:
-        """Weights of one layer: attention, and a gated feed-forward. 0 where they are unknown."""
+        """Number of weights of one layer: attention, and a gated feed-forward. 0 if they are
+        unknown.
+        """
         if not self.hidden or not self.intermediate:
             return 0
         rows = (self.q_heads + self.kv_heads) * (self.head_dim + (self.v_dim or self.head_dim))
         return self.hidden * (rows + 3 * self.intermediate)
 
     def sliding(self, context: int) -> int:
-        """How many of its layers leave some of so many tokens out."""
+        """How many layers do not attend to all of `context` tokens."""
         if not 0 < self.window < context:
             return 0
         return self.layers - (self.layers // self.window_every if self.window_every else 0)

@@ -1,5 +1,5 @@
-"""What is known about the machine, and how far it can be trusted. What the library offers, what a
-pass of it moves, and how long passes took.
+"""What is known about the machine, and how far it can be trusted; what the kernels' library has,
+what a pass moves, and how long passes took.
 """
 
 from dataclasses import dataclass
@@ -7,7 +7,7 @@ from typing import Annotated
 
 from kvbench.model.annotated import Count, Number, about
 
-# words for CPUs; kvbench.machine.placement knows which
+# words for sets of CPUs, which kvbench.machine.placement resolves
 PLACES = ("compact", "spread", "domain", "node", "socket")
 
 Scalar = bool | Count | Number | str | None
@@ -16,14 +16,12 @@ FactValue = Scalar | list[Scalar | dict[str, Scalar]] | dict[str, Scalar]
 
 @dataclass(frozen=True, slots=True)
 class Fact:
-    """One thing known."""
+    """One fact about the machine."""
 
-    value: Annotated[
-        FactValue, about("of any type; null where it is unknown, and then `note` says why")
-    ]
-    source: Annotated[str, about("where it is from")]
+    value: Annotated[FactValue, about("of any type; null if unknown: then `note` says why")]
+    source: Annotated[str, about("where it comes from")]
     confidence: Annotated[str, about("how far it can be trusted", "high", "low", "none")]
-    note: Annotated[str, about("what else must be known; empty if nothing")] = ""
+    note: Annotated[str, about("remark; empty if none")] = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,17 +32,17 @@ class Cpu:
     core: Annotated[Count, about("lowest CPU of its physical core")]
     socket: Annotated[Count, about("number of its socket")]
     node: Annotated[Count, about("number of its NUMA node")]
-    thread: Annotated[Count, about("its place among the core's CPUs")]
-    kind: Annotated[str, about("of a hybrid machine's cores; else empty")] = ""
+    thread: Annotated[Count, about("its position among the CPUs of its core")]
+    kind: Annotated[str, about("kind of core on a hybrid machine; else empty")] = ""
 
 
 @dataclass(frozen=True, slots=True)
 class DataCache:
-    """One data or unified cache. A last level is one *domain* each."""
+    """One data or unified cache. The CPUs behind one last-level cache are a *domain*."""
 
     level: Annotated[Count, about("1, 2, 3, ...")]
     size: Annotated[Count, about("bytes: as declared")]
-    cpus: Annotated[tuple[Count, ...], about("those that share it")]
+    cpus: Annotated[tuple[Count, ...], about("the CPUs that share it")]
     line: Annotated[Count, about("bytes: of a line")] = 64
 
 
@@ -53,8 +51,8 @@ class Node:
     """One NUMA node."""
 
     node: Annotated[Count, about("its number")]
-    cpus: Annotated[tuple[Count, ...], about("its own; none: memory alone")]
-    bytes: Annotated[Count | None, about("bytes: of its memory; null if unknown")]
+    cpus: Annotated[tuple[Count, ...], about("its CPUs; empty if it has only memory")]
+    bytes: Annotated[Count | None, about("bytes: its memory; null if unknown")]
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,47 +60,47 @@ class Machine:
     """The hardware as far as this process sees it."""
 
     cpus: Annotated[tuple[Cpu, ...], about("the logical CPUs that are online")]
-    allowed: Annotated[tuple[Count, ...], about("those that the process may use")]
+    allowed: Annotated[tuple[Count, ...], about("the CPUs that this process may use")]
     caches: Annotated[tuple[DataCache, ...], about("data and unified caches")]
     nodes: Annotated[tuple[Node, ...], about("NUMA nodes")]
     facts: Annotated[
         dict[str, Fact], about("what is known, by name: brand, l3, quota, dram_peak, ...")
     ]
-    warnings: Annotated[tuple[str, ...], about("what is doubtful about all this")]
+    warnings: Annotated[tuple[str, ...], about("doubts about these facts")]
     fingerprint: Annotated[str, about("digest of the hardware")]
-    environment: Annotated[str, about("digest of what an administrator can change")]
+    environment: Annotated[str, about("digest of the settings that an administrator can change")]
 
 
 @dataclass(frozen=True, slots=True)
 class Check:
-    """One line of a preflight."""
+    """The result of one check before measuring."""
 
-    name: Annotated[str, about("what was looked at")]
-    status: Annotated[str, about("unknown: it cannot be seen here", "ok", "warn", "unknown")]
-    value: Annotated[str, about("what was seen")]
+    name: Annotated[str, about("what was checked")]
+    status: Annotated[str, about("unknown: it cannot be checked here", "ok", "warn", "unknown")]
+    value: Annotated[str, about("what was found")]
     why: Annotated[str, about("why it matters for bandwidth")]
-    advice: Annotated[str, about("what to do; empty if nothing")] = ""
+    advice: Annotated[str, about("what to do; empty if nothing needs to be done")] = ""
 
 
 # ---- the library ---------------------------------------------------------------------------------
 
 
 def kernel_id(op: str, variant: str, layout: str, dtype: str, isa: str) -> str:
-    """A word that does not apply is "-"."""
+    """The kernel's name. A word that does not apply is "-"."""
     return f"{op}.{variant}.{layout}.{dtype}.{isa}"
 
 
 @dataclass(frozen=True, slots=True)
 class Kernel:
-    """One row of the library's registry. A word that does not apply is "-"."""
+    """One kernel of the library's registry. A word that does not apply is "-"."""
 
     op: Annotated[str, about("what it does: decode, append, bulk, ...")]
-    variant: Annotated[str, about("the way of doing it; - where there is but one")]
-    layout: Annotated[str, about("of the cache; - where there is none")]
-    dtype: Annotated[str, about("number format of the cache; - where there is none")]
-    isa: Annotated[str, about("tier of the instruction set")]
+    variant: Annotated[str, about("how it does that; - if there is only one way")]
+    layout: Annotated[str, about("layout of the cache; - if it has none")]
+    dtype: Annotated[str, about("number format of the cache; - if it has none")]
+    isa: Annotated[str, about("instruction set")]
     runnable: Annotated[bool, about("whether this CPU runs it")]
-    about: Annotated[str, about("one line on it")]
+    about: Annotated[str, about("description in one line")]
 
     @property
     def id(self) -> str:
@@ -111,8 +109,8 @@ class Kernel:
 
 @dataclass(frozen=True, slots=True)
 class Traffic:
-    """What one pass of a task moves and computes. Rates are formed with `bytes_compulsory`, of
-    which K and V, scales and the page table are parts.
+    """What one pass of a task moves and computes. Rates use `bytes_compulsory`. K and V, scales and
+    the page table are parts of it.
     """
 
     flops: Number
@@ -127,8 +125,8 @@ class Traffic:
 
 @dataclass(frozen=True, slots=True)
 class Times:
-    """One run of a team: seconds from the common start to the end of the last pass, and how they
-    came about.
+    """The times of one run of a team: `seconds` from the common start to the end of the last pass,
+    and its parts.
     """
 
     seconds: float
@@ -137,6 +135,6 @@ class Times:
     stage_share: tuple[float, ...]
     switches: int
     faults: int
-    # of the load beside it: passes, and the seconds that they took
+    # the load beside it: its passes, and how long they took
     load_passes: int = 0
     load_seconds: float = 0.0

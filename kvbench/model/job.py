@@ -1,4 +1,4 @@
-"""What is to be measured, or cannot be: of a run, and of one process of it; and what memory that
+"""What a run and each of its processes measure, what cannot be measured, and how much memory it
 takes.
 """
 
@@ -12,7 +12,7 @@ from kvbench.model.point import Point, Visited
 
 
 def several(paths: Iterable[str] | str | None) -> tuple[str, ...]:
-    """Paths where one may stand alone, and "" or None for none."""
+    """The paths as a tuple, from one path, several or none."""
     if isinstance(paths, str):
         paths = (paths,)
     return tuple(filter(None, paths or ()))
@@ -20,24 +20,24 @@ def several(paths: Iterable[str] | str | None) -> tuple[str, ...]:
 
 @dataclass(frozen=True, slots=True)
 class Skip:
-    """A combination of a suite's axes that is no point here: its values, the kind of reason, and
-    the particulars.
-    """
+    """A combination of a suite's axes that cannot be measured here, and why."""
 
-    facts: Annotated[dict[str, Any], about("its values, by axis")]
+    facts: Annotated[dict[str, Any], about("the value of each axis")]
     reason: Annotated[str, about("the kind of reason")]
     detail: Annotated[str, about("particulars")]
 
 
 @dataclass(frozen=True, slots=True)
 class Needs:
-    """What a point needs, in bytes: of one layer's K and V, `slice_bytes`, of which and of what is
-    stored there a pass walks `slice_walked`. `slices` in rotation.
+    """What a point needs, in bytes.
 
-    Memory: `cache_bytes`, all slices; `source_bytes`, what is stored there; `beside`, what evicts
-    or is compared with them, the check's decoded copies, and what a process holds for each slice.
-    `far`: the footprint that no cache of the point's CPUs helps with. `chain`: of `beside`, the
-    cycle that a thread chases; 0 where none does.
+    slice_bytes: K and V of one layer. slice_walked: the bytes of a slice that a pass reads or
+    writes, with the rows that it stores from. slices: in rotation.
+
+    cache_bytes: all slices. source_bytes: the rows that are stored into them. beside: buffers that
+    evict caches or are compared, decoded copies for the check, and a process's own data for each
+    slice. far: the footprint that is too large for the caches of the point's CPUs. chain: the part
+    of `beside` that a thread chases through; 0 without a chase.
     """
 
     slice_bytes: Count
@@ -59,14 +59,14 @@ class Needs:
 
     @property
     def walked(self) -> int:
-        """By passes over all slices, as their geometry has it."""
+        """Bytes that passes over all slices walk, by their geometry."""
         return self.slice_walked * self.slices
 
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """What a run measures. Every launch visits all points, `samples` samples of `sample_time`
-    seconds each time.
+    """What a run measures. Each launch visits all points, and takes `samples` samples of
+    `sample_time` seconds of each.
     """
 
     points: tuple[Visited, ...]
@@ -74,36 +74,36 @@ class Plan:
     samples: Size
     sample_time: Positive
     seed: Count
-    # which run it is; its records bear the name, and are compared with no other run's
+    # name of the run; its records have it, and are never compared with another run's records
     run: str = ""
-    patience: Positive = 300.0  # seconds without a sign of life after which a visit has hung
-    library: str = ""  # path of the kernels' library; the installed one where none is named
-    # paths of plug-ins, whose kernels stand beside that library's
+    patience: Positive = 300.0  # seconds without a sign of life until a visit counts as hung
+    library: str = ""  # path of the kernels' library; empty: the installed one
+    # paths of plug-ins, whose kernels are added to that library's
     plugin: tuple[str, ...] = ()
-    foreign: tuple[str, ...] = ()  # their variants, whose points have processes of their own
-    against: str = ""  # path of a second library: then every visit is a duel of the two
-    against_plugin: tuple[str, ...] = ()  # and of the plug-ins beside that
-    # names of points that in a duel have `library` on both sides, loaded twice
+    foreign: tuple[str, ...] = ()  # the plug-ins' variants: their points run in extra processes
+    against: str = ""  # path of a second library; if given, each visit is a duel of the two
+    against_plugin: tuple[str, ...] = ()  # paths of the plug-ins beside the second library
+    # names of the points that are controls in a duel: both sides are `library`, loaded twice
     controls: tuple[str, ...] = ()
-    # What earlier runs have seen, by class of points, as Tuned has it. None: nothing is tuned, and
-    # who asks for no schedule has the default.
+    # Ratios of earlier runs by class of points, as in Tuned. None: nothing is tuned, and points
+    # without a schedule have the default.
     tuning: dict[str, dict[str, tuple[Number, ...]]] | None = None
-    chosen: dict[str, str] = field(default_factory=dict)  # schedules that stand already, by class
-    neighbour: bool = False  # whether points are timed beside a neighbour too
-    peers: dict[str, str] = field(default_factory=dict)  # paths of libraries, by engine's word
-    pythons: dict[str, str] = field(default_factory=dict)  # and of interpreters
-    # whether two builds of an engine meet in every visit: its words with @base and @head
+    chosen: dict[str, str] = field(default_factory=dict)  # schedules already chosen, by class
+    neighbour: bool = False  # whether points are also timed beside a neighbour
+    peers: dict[str, str] = field(default_factory=dict)  # paths of libraries, by engine
+    pythons: dict[str, str] = field(default_factory=dict)  # paths of interpreters, by engine
+    # whether each visit compares two builds of an engine, named ENGINE@base and ENGINE@head
     contest: bool = False
 
     def is_foreign(self, point: Visited) -> TypeGuard[Point]:
-        """Whether its kernel is a plug-in's."""
+        """Whether the point's kernel is a plug-in's."""
         return isinstance(point, Point) and point.variant in self.foreign
 
 
 @dataclass(frozen=True, slots=True)
 class Job:
-    """What one process does of a launch: all of it, or as a new `part` what a process before it
-    left undone. `needs`: of the points' own memory, by their names.
+    """What one process measures of a launch: all of it, or, as a further `part`, what an earlier
+    process left undone. `needs`: by the names of the points.
     """
 
     plan: Plan
@@ -112,7 +112,7 @@ class Job:
     points: tuple[Visited, ...]
     machine: Machine
     needs: dict[str, Needs]
-    # a folder where the run's processes leave each other what answers are checked against
+    # folder in which the run's processes share the reference answers
     references: str
-    # time.monotonic() at which it is ended, whatever it is at; None: it has all the time
+    # time.monotonic() at which the process is stopped; None: never
     until: Number | None = None

@@ -1,16 +1,17 @@
-"""Which of the newest tokens of a sequence each of its queries attends to: one for each query, as
-bits. All older tokens are attended to by every query.
+"""Masks: which of a sequence's newest tokens each query attends to. There is one newest token for
+each query; all queries attend to all older tokens. A mask of one query is a word of bits.
 """
 
-MOST_QUERIES = 32  # of a sequence in a step: a word has so many bits
+MOST_QUERIES = 32  # per sequence and step: a word has 32 bits
 CHAIN, BLOCK, TREE = "chain", "block", "tree"
 MASKS = (CHAIN, BLOCK, TREE)
 
 
 def tokens_seen(mask: str, queries: int) -> tuple[int, ...]:
-    """By query a word: bit i is the i-th of the newest tokens, of which there are as many as
-    queries. chain: each sees those up to its own; block: each sees all; tree: each sees its
-    ancestors and itself, in a binary tree whose tokens lie level by level.
+    """The word of each query: bit i is set if it attends to the i-th of the newest tokens.
+
+    chain: each query sees the tokens up to its own. block: each sees all. tree: each sees its own
+    token and its ancestors, in a binary tree stored level by level.
     """
     every = (1 << queries) - 1
     return tuple(_word(mask, query, every) for query in range(queries))

@@ -1,6 +1,6 @@
 """K and V of one dtype or of two, as one word: q8_0+q4_0 is K + V, f16 is both."""
 
-PLANES = ("k", "v")  # of a cache; a plane's place is its number in C
+PLANES = ("k", "v")  # of a cache, in the order of their numbers in C
 _AND = "+"
 
 
@@ -15,5 +15,5 @@ def apart(dtype: str) -> tuple[str, str]:
 
 
 def together(k: str, v: str) -> str:
-    """The word of both."""
+    """One word for the dtypes of K and V."""
     return k if k == v else f"{k}{_AND}{v}"

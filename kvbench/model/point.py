@@ -1,5 +1,5 @@
-"""What is measured: one cell of a sweep. Each field is declared once, here or in shape.py. Their
-order is that of tables, of short names, and of a suite's product.
+"""A point: what is measured, one cell of a sweep. Each field is declared once, here or in shape.py.
+Tables, short names and a suite's product use this order of fields.
 """
 
 from collections.abc import Iterator
@@ -16,22 +16,20 @@ from kvbench.units import cpu_text
 
 FLOPS, DOT8, DOT16 = "flops", "dot8", "dot16"  # multiply-adds; products of bytes, of bf16
 COMPUTE = (FLOPS, DOT8, DOT16)  # probes of instructions that stay in registers
-AUTO = "auto"  # the schedule that a measurement chooses, or the library
+AUTO = "auto"  # the schedule: chosen by a measurement, or else by the library
 LOCAL, INTERLEAVE = "local", "interleave"  # where memory lies
-ONE_TOKEN = ("append", "logits")  # ops whose pass is of one token of each sequence
-STEP = "step"  # the op of a whole step: for every layer append, then decode, then weights
+ONE_TOKEN = ("append", "logits")  # ops whose pass handles one token of each sequence
+STEP = "step"  # the op of a step of all layers: for each append, then decode, then weights
 ATTENDS = ("decode", STEP)  # ops that answer queries
-BETWEEN = (*ATTENDS, "append")  # ops between whose passes, or layers, other bytes are read
+BETWEEN = (*ATTENDS, "append")  # ops that allow other reads between passes or layers
 OURS = "kvbench"  # the engine
 TOKEN, CHANNEL = "token", "channel"  # what shares a scale of K
 K_SCALES = (TOKEN, CHANNEL)
-OWN = "own"  # in a duel: what is chosen for each side
+OWN = "own"  # in a duel: each side has the schedule that was chosen for it
 
 
 class Visited:
-    """A Point, a Probe or a Contrast: what a launch visits. As JSON it says by its fields which of
-    them it is.
-    """
+    """What a launch visits: a Point, a Probe or a Contrast. In JSON its fields show which it is."""
 
     __slots__ = ()
 
@@ -39,19 +37,19 @@ class Visited:
 
         @property
         def cpus(self) -> tuple[int, ...]:
-            """One for each thread."""
+            """The CPU of each thread."""
 
         @property
         def isa(self) -> str:
-            """Tier of the instruction set."""
+            """The instruction set."""
 
         @property
         def words(self) -> tuple[str, ...]:
-            """Of its kernel."""
+            """Op, variant, layout, dtype and isa of its kernel."""
 
         @property
         def name(self) -> str:
-            """All that it is, in one word."""
+            """A name that tells it from all others."""
 
     @property
     def threads(self) -> int:
@@ -64,7 +62,7 @@ class Visited:
 
 @dataclass(frozen=True, slots=True)
 class Point(Visited):
-    """What is measured: a kernel on a shape, on these CPUs (one thread each), pages, residency and
+    """What is measured: a kernel on a shape, with CPUs (one thread on each), pages, residency and
     schedule.
     """
 
@@ -75,17 +73,17 @@ class Point(Visited):
         "What the kernel does.",
         words=("decode", "append", "bulk", "repack", "transpose", "logits", STEP),
     )
-    variant: Annotated[str, about("the way of doing it; - where there is but one")] = of(
+    variant: Annotated[str, about("how it does that; - if there is only one way")] = of(
         "word",
         None,
         "{}",
         "How the kernel does it; see kvbench list kernels. [default: the first]",
         usual=True,
     )
-    layout: Annotated[str, about("of the cache; - where there is none")] = of(
+    layout: Annotated[str, about("layout of the cache; - if it has none")] = of(
         "word", "head", "{}", "Layout of the cache; see kvbench list kernels.", sized=True
     )
-    inner: Annotated[str, about("order inside a block of a paged cache")] = of(
+    inner: Annotated[str, about("order of rows inside a block of a paged cache")] = of(
         "word",
         "head",
         "inner {}",
@@ -97,7 +95,7 @@ class Point(Visited):
         "count", 16, "block={}", "Tokens in a block of a paged cache.", within="layout", sized=True
     )
     order: Annotated[
-        Count | None, about("seed of the order of a paged cache's blocks; null: in order")
+        Count | None, about("seed of the order of a paged cache's blocks; null: in ascending order")
     ] = of(
         "word",
         "shuffled",
@@ -106,10 +104,10 @@ class Point(Visited):
         words=("sequential", "shuffled"),
         within="layout",
     )
-    dtype: Annotated[str, about("number format of the cache; - where there is none")] = of(
+    dtype: Annotated[str, about("number format of the cache; - if it has none")] = of(
         "word", "f16", "{}", "Number format of K and V.", sized=True
     )
-    scale: Annotated[str, about("number format of the scales, where the dtype has any")] = of(
+    scale: Annotated[str, about("number format of the scales, if the dtype has scales")] = of(
         "word",
         "f32",
         "{} scales",
@@ -117,17 +115,18 @@ class Point(Visited):
         within="dtype",
         sized=True,
     )
-    isa: Annotated[str, about("tier of the instruction set")] = of(
+    isa: Annotated[str, about("instruction set")] = of(
         "word",
         "best",
         "{}",
         "Instruction set to use: a tier such as avx2 or neon.",
     )
-    shape: Annotated[Shape, about("geometry of the model and fill of its cache")] = nested()
+    shape: Annotated[Shape, about("geometry of the model, and how full its cache is")] = nested()
     residency: Annotated[
         str,
         about(
-            "hot: one slice alone; rotate: the slices in turn; evicted: caches swept before a pass"
+            "hot: one slice again and again; rotate: the slices in turn; evicted: caches flushed"
+            " before a pass"
         ),
     ] = of(
         "word",
@@ -137,7 +136,8 @@ class Point(Visited):
         words=("hot", "rotate", "evicted"),
     )
     schedule: Annotated[
-        str, about("order of rows and prefetches that was asked for; auto: the library's choice")
+        str,
+        about("order of rows and prefetches that was asked for; auto: the fastest, as measured"),
     ] = of(
         "word",
         AUTO,
@@ -146,14 +146,18 @@ class Point(Visited):
         within="op",
         walked=True,
     )
-    pad: Annotated[Count | None, about("bytes behind each head's plane; null: the default")] = of(
+    pad: Annotated[
+        Count | None, about("bytes of padding after each head's plane; null: the default")
+    ] = of(
         "count from 0",
         None,
         "pad={}",
         "Bytes of padding after each head. [default: what makes it an odd number of cache lines]",
         sized=True,
     )
-    deterministic: Annotated[bool, about("whether the work is split by the shape alone")] = of(
+    deterministic: Annotated[
+        bool, about("whether the work is split by the shape alone, whatever the threads")
+    ] = of(
         "flag",
         False,
         "deterministic",
@@ -174,7 +178,8 @@ class Point(Visited):
     memory: Annotated[
         str,
         about(
-            "where its pages lie: local, with the threads; interleave, over all nodes; or a node"
+            "where its memory lies: local, with the threads; interleave, over all nodes; or one"
+            " node"
         ),
     ] = of(
         "memory",
@@ -187,35 +192,35 @@ class Point(Visited):
     between: Annotated[
         Count,
         about(
-            "bytes of memory read before each pass, untimed; of a step, timed, after each layer: "
-            "the weights"
+            "bytes of memory read before each pass, untimed; in a step after each layer, timed:"
+            " the weights"
         ),
     ] = of(
         "between",
         0,
         "{} between",
         "Memory to read before each pass, untimed: bytes such as 64M, a share of a cache such as"
-        " 0.5xL3, or model:q4_0, the weights of one of the model's layers in that format. Of a"
-        " step it is read after each layer, and timed.",
+        " 0.5xL3, or model:q4_0, the weights of one layer of the model in that format. In a step it"
+        " is read after each layer, and timed.",
         later=True,
     )
     engine: Annotated[
-        str, about("whose kernel it is: kvbench's, or that of a peer, beside which ours is timed")
+        str, about("whose kernel it is: kvbench's, or the engine's that ours is timed beside")
     ] = of(
         "word", OURS, "{}", "Whose kernel it is; kvbench peers lists them.", within="op", later=True
     )
-    v_dtype: Annotated[str, about("number format of V, where K has another; else empty")] = of(
+    v_dtype: Annotated[str, about("number format of V if it differs from K's; else empty")] = of(
         "word", "", within="dtype", axis=False, column=None, later=True
     )
     k_scale: Annotated[
         str,
-        about("what shares a scale of K, where the dtype has scales: a token's row, or a channel"),
+        about("what shares a scale of K, if the dtype has scales: a token's row, or a channel"),
     ] = of(
         "word",
         TOKEN,
         "K by {}",
-        "What shares a scale of K, of formats that have scales: token, each row of a head; channel,"
-        " each element of all rows of a head, given when the cache is made.",
+        "What shares a scale of K, in formats with scales: token, each row of a head; channel, each"
+        " column of a head's rows, with scales given when the cache is made.",
         words=K_SCALES,
         within="dtype",
         sized=True,
@@ -225,8 +230,8 @@ class Point(Visited):
     chase: Annotated[
         str,
         about(
-            "where a thread chases pointers beside it: none, node (a free core of its node), remote"
-            " (of another node), sibling (an SMT sibling of one of its cores)"
+            "where a thread chases pointers beside it: none; node, on a free core of its NUMA"
+            " node; remote, on another node; sibling, on an SMT sibling of one of its cores"
         ),
     ] = of(
         "word",
@@ -246,18 +251,20 @@ class Point(Visited):
 
     @property
     def streamed(self) -> int:
-        """Bytes that are read before each pass, untimed: those of a step are part of it."""
+        """Bytes that are read before each pass, untimed. A step has none: its reads are timed parts
+        of it.
+        """
         return 0 if self.op == STEP else self.between
 
     @property
     def words(self) -> tuple[str, ...]:
-        """Of its kernel."""
+        """Op, variant, layout, dtype and isa of its kernel."""
         variant = self.variant if self.engine == OURS else self.engine
         return self.op, variant, self.layout, self.kv_dtype, self.isa
 
     @property
     def name(self) -> str:
-        """All of it in one word: what two runs are joined by."""
+        """All of its fields in one word. Two runs are joined by this name."""
         s = self.shape
         return "/".join(
             (
@@ -273,7 +280,7 @@ class Point(Visited):
 
 
 def _later(owner: Any, fields: tuple[Field, ...]) -> str:
-    """What the first names of points did not have, where it is not the default."""
+    """The values that are not the default, of fields that the first names did not have."""
     values = ((field, getattr(owner, field.name)) for field in fields if field.later)
     return "".join(
         f".{field.name}{_word(value)}" for field, value in values if value != field.default
@@ -289,7 +296,7 @@ def _word(value: Any) -> str:
 
 
 POINT, SHAPE = declared(Point), declared(Shape)
-_BESIDE = {  # what is asked or said of a point beside its own fields, each before one of them
+_BESIDE = {  # axes and columns beside the fields of a point, each placed before one of them
     "batch": Field(
         "model",
         "word",
@@ -318,25 +325,25 @@ def _all() -> Iterator[Field]:
 
 FIELDS = tuple(_all())
 DEFAULTS = {field.name: field.default for field in FIELDS}
-# a shape whose scores are weighed as they are, of all tokens of its window and of no others
+# the fields of a shape with plain scores: no sinks, cap or slopes, and no tokens beside the window
 PLAIN_SCORES: dict[str, Any] = {
     name: DEFAULTS[name] for name in ("sinks", "softcap", "alibi", "kept")
 }
-MODEL_SAYS = tuple(field.name for field in FIELDS if field.of_model)  # beside its heads
+MODEL_SAYS = tuple(field.name for field in FIELDS if field.of_model)  # the model gives these
 
 
 @dataclass(frozen=True, slots=True)
 class Probe(Visited):
-    """A point without a cache: the machine alone. `bytes` are those of all buffers that a pass
-    walks, together.
+    """A measurement of the machine alone, without a cache. `bytes`: all buffers that a pass walks,
+    together.
     """
 
     op: Annotated[str, about("read, write, copy, flops, latency, clock, ...")]
-    isa: Annotated[str, about("tier of the instruction set")]
+    isa: Annotated[str, about("instruction set")]
     cpus: Annotated[Cpus, about("the CPU of each thread")]
     pages: Annotated[str, about("kind of pages that was asked for")]
     bytes: Annotated[
-        Count, about("bytes: of all buffers that a pass walks, together; 0 where none is")
+        Count, about("bytes: all buffers that a pass walks, together; 0 if it walks none")
     ]
 
     @property

@@ -1,25 +1,25 @@
-"""What a visit times: the point, and what stands beside it."""
+"""The programs that a visit times: the point, and its witnesses beside it."""
 
 from typing import NamedTuple, Self
 
 NEIGHBOUR = "neighbour"  # the point while others stream memory
-# its kernel on data that stays in a private cache; on slices in memory
+# the point's kernel on data in a private cache; on slices in memory
 CORE, ROTATED = "core", "rotated"
-SLICE, MEMORY = "slice", "memory"  # plain reads of its slice in L3; of memory
+SLICE, MEMORY = "slice", "memory"  # plain reads of the slice in L3; of memory
 ALONE = "alone"  # the point with nothing read between its passes
-# all layers' parts of a step, each kind by itself
+# the parts of a step, each of all layers
 DECODES, APPENDS, WEIGHTS = "decodes", "appends", "weights"
 PARTS = (APPENDS, DECODES, WEIGHTS)  # in the order of a layer
-AGAIN = "again"  # the point once more, after the peers of its round, or of a step that grows
-LAST = "last"  # the last step of one that grows, of which it has the traffic alone
-PACE = "fma"  # tells how fast the cores are
-SIDES = ("base", "head")  # of a duel
+AGAIN = "again"  # the point once more: after the peers of its round, or in a step that grows
+LAST = "last"  # the last step of a step that grows; only its traffic is recorded
+PACE = "fma"  # multiply-adds, which show how fast the cores are
+SIDES = ("base", "head")  # the two sides of a duel
 PLAIN = "plain"  # the form of a probe that leaves all to the hardware
 
 
 class Role(NamedTuple):
-    """A program's kind, such as a twin, and which form of it. Files have it under a name that only
-    this file knows to make and to read; that of a PLAIN form is the kind.
+    """The kind of a program, such as a twin, and its form. Only this file makes and reads the names
+    that files have for them. A PLAIN form is named by its kind alone.
     """
 
     kind: str
@@ -36,21 +36,23 @@ class Role(NamedTuple):
 
 
 AHEAD = Role("twin", "ahead")  # the twin in the point's own schedule
-CORE_OFF = Role(CORE, "off")  # core speed where nothing is asked for: what is asked for is there
+CORE_OFF = Role(CORE, "off")  # core speed without prefetches, which data in a cache do not need
 COPY_NT = Role("copy", "nt")
-BESIDE = {side: Role("beside", side).name for side in SIDES}  # the witness of either side
+BESIDE = {side: Role("beside", side).name for side in SIDES}  # the witness of each side
 
-# ---- of a contrast: a program for each of its points, named by its value -------------------------
+# ---- contrasts: a program for each point, named by its value -------------------------------------
 
-SHARED = (MEMORY, PACE)  # by all of them
+SHARED = (MEMORY, PACE)  # programs that all points of a contrast share
 
 
 def beside(kind: str, value: str) -> str:
-    """A program that stands beside the one of that value."""
+    """The name of a witness that is timed beside the program of that value."""
     return f"{kind}/{value}"
 
 
 def parted(name: str) -> tuple[str, str]:
-    """The kind, "point" where it is the value's own, and the value. What all share has no value."""
+    """Split a name into kind and value. The kind is "point" for the program of the value itself;
+    shared programs have no value.
+    """
     kind, _, value = name.rpartition("/")
     return (kind, value) if kind else (name, "") if name in SHARED else ("point", name)

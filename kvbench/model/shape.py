@@ -1,4 +1,6 @@
-"""The geometry of a model, what a cache holds, and what attention does on it: fields of a point."""
+"""Fields of a point: the geometry of a model, what its cache holds, and what attention does with
+it.
+"""
 
 import hashlib
 import random
@@ -11,14 +13,14 @@ from kvbench.model.masks import CHAIN, MASKS
 from kvbench.model.scores import NONE, SINKS
 
 EVEN, RAGGED, LISTED = "even", "ragged", "listed"  # lengths of a batch's sequences
-VOCABULARY = 32_000  # logits of a token, where nobody says how many
-HEADS = ("q_heads", "kv_heads", "head_dim")  # of a Shape: what tells models apart
+VOCABULARY = 32_000  # logits of a token, if neither suite nor model gives a number
+HEADS = ("q_heads", "kv_heads", "head_dim")  # the fields of a Shape that tell models apart
 
 
 @dataclass(frozen=True, slots=True)
 class Shape:
-    """One decode step. Every sequence holds `context` tokens, or as `lengths` says no more than
-    that; window 0 attends to all of them.
+    """One decode step. Every sequence holds `context` tokens; or, if `lengths` says so, at most
+    that many. window: 0 attends to all of them.
     """
 
     batch: Annotated[Size, about("sequences")] = of(
@@ -33,10 +35,10 @@ class Shape:
     head_dim: Annotated[Size, about("elements of a row")] = of(
         "count", None, "d={}", "Elements of a row of K or V.", usual=True
     )
-    context: Annotated[Size, about("tokens that every sequence holds, or at most")] = of(
-        "context", 4096, "t={}", "Tokens in every sequence, such as 8k."
-    )
-    capacity: Annotated[Size, about("tokens that there is room for")] = of(
+    context: Annotated[
+        Size, about("tokens that every sequence holds; if lengths differ, the longest")
+    ] = of("context", 4096, "t={}", "Tokens in every sequence, such as 8k.")
+    capacity: Annotated[Size, about("tokens that each sequence has room for")] = of(
         "count",
         None,
         "cap={}",
@@ -49,7 +51,7 @@ class Shape:
         "Attend only to this many of the last tokens; 0: to all.",
         within="op",
     )
-    layers: Annotated[Count, about("slices in rotation; 0: by the residency")] = of(
+    layers: Annotated[Count, about("slices in rotation; 0: chosen by the residency")] = of(
         "layers",
         0,
         "layers={}",
@@ -60,33 +62,34 @@ class Shape:
         "count from 0",
         0,
         "{} logits",
-        f"Logits of a token, of the op logits. [default: the model's, else {VOCABULARY}]",
+        f"Logits of a token, for the op logits. [default: the model's, else {VOCABULARY}]",
         later=True,
     )
 
     full_every: Annotated[
         Count,
         about(
-            "of so many layers the last attends to all tokens, the others to the window; 0: none"
+            "in each set of this many layers the last attends to all tokens, the others to the"
+            " window; 0: none"
         ),
     ] = of(
         "full_every",
         0,
         "full={}",
-        "Of a step: of every so many layers the last attends to all tokens, the others to the"
-        " window; 0: none; model: as the model has it.",
+        "For a step: in each set of this many layers the last attends to all tokens, the others to"
+        " the window; 0: none; model: as in the model.",
         later=True,
     )
     lengths: Annotated[
-        Lengths, about("of the sequences: even, drawn by a seed, or those that a file lists")
+        Lengths, about("lengths of the sequences: even, drawn by a seed, or listed")
     ] = of(
         "lengths",
         EVEN,
         "lengths {}",
-        "Lengths of the sequences: even, all the context; ragged:SEED, drawn from 1 to the context,"
-        " the first of them the context; trace:SEED, drawn from real requests, which decide the"
-        " context (trace-mean: all the mean of these, trace-longest: all the longest); or a file of"
-        " numbers, one for each sequence.",
+        "Lengths of the sequences: even, all are the context; ragged:SEED, drawn from 1 to the"
+        " context, the first is the context; trace:SEED, drawn from real requests, the longest is"
+        " the context (trace-mean: all have the mean length, trace-longest: the longest); or a file"
+        " of numbers, one for each sequence.",
         within="op",
         later=True,
     )
@@ -95,8 +98,8 @@ class Shape:
         "queries",
         1,
         "{}",
-        "Queries of each sequence in a step, for its newest tokens: 1 to 32, as speculative"
-        " decoding has them.",
+        "Queries of each sequence in a step, for its newest tokens, as in speculative decoding: 1"
+        " to 32.",
         within="op",
         later=True,
     )
@@ -104,8 +107,8 @@ class Shape:
         "word",
         CHAIN,
         "{}",
-        "Which of as many newest tokens each query attends to: chain, those up to its own; block,"
-        " all; tree, its ancestors in a binary tree.",
+        "Which of the newest tokens (one for each query) each query attends to: chain, those up to"
+        " its own; block, all; tree, its ancestors in a binary tree.",
         words=MASKS,
         within="op",
         later=True,
@@ -114,16 +117,16 @@ class Shape:
         "count from 0",
         0,
         "v={}",
-        "Elements of a row of V, where they are not head_dim. [default: the model's, else 0]",
+        "Elements of a row of V; 0: head_dim. [default: the model's, else 0]",
         later=True,
         of_model=True,
     )
-    sinks: Annotated[str, about("heads: every query head has a sink; none")] = of(
+    sinks: Annotated[str, about("whether every query head has a sink: heads or none")] = of(
         "word",
         NONE,
         "sinks",
-        "heads: every query head has a sink, a score of no token that takes its share of the"
-        " weights; none. [default: the model's, else none]",
+        "heads: every query head has a sink, a score without a token that takes a share of the"
+        " weights; or none. [default: the model's, else none]",
         words=SINKS,
         within="op",
         later=True,
@@ -139,22 +142,25 @@ class Shape:
         of_model=True,
     )
     alibi: Annotated[
-        Number, about("absolute: largest bias of ALiBi, of which heads' slopes are made; 0: none")
+        Number,
+        about("absolute: largest bias of ALiBi, from which the heads' slopes follow; 0: none"),
     ] = of(
         "number",
         0.0,
         "alibi {:g}",
-        "Largest bias of ALiBi, from which query heads have their slopes: 8 most often; 0: none.",
+        "Largest bias of ALiBi, which sets the slopes of the query heads: usually 8; 0: none.",
         within="op",
         later=True,
     )
-    kept: Annotated[Count, about("first tokens that are attended to beside the window")] = of(
-        "count from 0",
-        0,
-        "kept={}",
-        "With a window: attend to so many of the first tokens as well.",
-        within="op",
-        later=True,
+    kept: Annotated[Count, about("first tokens that are attended to in addition to the window")] = (
+        of(
+            "count from 0",
+            0,
+            "kept={}",
+            "With a window: also attend to this many of the first tokens.",
+            within="op",
+            later=True,
+        )
     )
 
     @property
@@ -163,33 +169,33 @@ class Shape:
 
     @property
     def query_rows(self) -> int:
-        """Of a sequence, that attend to the rows of one KV head."""
+        """Query rows of a sequence that attend to the rows of one KV head."""
         return self.q_len * self.group
 
     @property
     def width_of_v(self) -> int:
-        """Elements of a row of V, and of an output."""
+        """Elements of a row of V, and of an output row."""
         return self.v_dim or self.head_dim
 
     @property
     def parts_of_flops(self) -> tuple[float, float]:
-        """Of K and of V, in those of attention."""
+        """The shares of K and of V in the FLOPs of attention."""
         of_k = self.head_dim / (self.head_dim + self.width_of_v)
         return of_k, 1 - of_k
 
     @property
     def reach(self) -> int:
-        """Tokens that a sequence's queries attend to together, at most; 0: all."""
+        """The most tokens that the queries of one sequence attend to together; 0: all."""
         return self.window and self.kept + self.window + self.q_len - 1
 
     @property
     def attended(self) -> int:
-        """Tokens that one query attends to, at most."""
+        """The most tokens that one query attends to."""
         return min(self.context, self.window + self.kept) if self.window else self.context
 
     @property
     def held(self) -> tuple[int, ...]:
-        """Tokens of each sequence. Python promises that random() gives the same for a seed."""
+        """Tokens of each sequence. For a given seed Python promises the same random()."""
         kind, _, told = self.lengths.partition(":")
         if kind == LISTED:
             return tuple(map(int, told.split(",")))
@@ -201,7 +207,7 @@ class Shape:
 
 
 def lengths_word(lengths: str) -> str:
-    """As tables and names say it: of those that a file lists, a digest of them."""
+    """The lengths as tables and names write them. A list becomes its digest."""
     kind, _, told = lengths.partition(":")
     if kind != LISTED:
         return lengths

@@ -1,5 +1,5 @@
-"""Which schedule a class of points is read by: what was measured of the presets, and the choice
-that follows from it.
+"""Which schedule a class of points uses: how the presets were measured, and the choice that
+follows.
 """
 
 import math
@@ -11,20 +11,20 @@ from typing import Annotated
 from kvbench.intervals import interval
 from kvbench.model.annotated import Count, Number, Positive, about
 
-PARTS = {  # of the name of a class of points, in its order
+PARTS = {  # the parts of the name of a class of points, in order
     "tier": "instruction set",
     "kernel": "variant and number format",
-    "layout": "of the cache, with the order and the size of blocks",
+    "layout": "layout of the cache, with the order and the size of blocks",
     "head_dim": "elements of a row",
     "group": "query heads on a KV head",
-    "threads": "one, several of one L3 cache, or more",
-    "level": "where the rows come from",
+    "threads": "one, several that share one L3 cache, or more",
+    "level": "level that the rows come from",
 }
-TUNER = 2  # version of what is measured and of the classes: evidence of another one is not pooled
-# the default stays unless another preset is faster by more; within it the simpler one wins
+TUNER = 2  # version of the measurement and of the classes; evidence is pooled within a version
+# A preset must beat the default by more than this. Of presets within it the simplest wins.
 EFFECT = math.log(1.02)
-MOST = 64  # rounds of a class that are kept, the newest
-_SURE = 0.9  # with which an interval holds the median of the rounds
+MOST = 64  # the newest rounds of a class that are kept
+_SURE = 0.9  # the probability with which an interval holds the median of the rounds
 
 # by preset: log of its time over the default's, round by round
 Ratios = Mapping[str, Sequence[float]]
@@ -32,23 +32,23 @@ Ratios = Mapping[str, Sequence[float]]
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """The preset of a class of points."""
+    """The preset that was chosen for a class of points."""
 
     preset: Annotated[str, about("schedule that was chosen")]
-    default: Annotated[str, about("the one that the class has where nothing is measured")]
+    default: Annotated[str, about("the preset that the class has without a measurement")]
     gain: Annotated[Positive, about("ratio: time of the default over time of the choice")]
     low: Annotated[Positive, about("ratio: lower end of its interval over the rounds")]
     high: Annotated[Positive, about("ratio: upper end of its interval over the rounds")]
-    rounds: Annotated[Count, about("rounds that it rests on, those of earlier runs among them")]
+    rounds: Annotated[Count, about("rounds behind the choice, those of earlier runs included")]
 
 
 @dataclass(frozen=True, slots=True)
 class Tuned:
-    """What was measured of a class, and the choice that it led to."""
+    """The measurement of a class, and the choice that followed."""
 
-    of: Annotated[str, about("the class of points")]
-    parts: Annotated[tuple[str, ...], about("what the class consists of, in the order of PARTS")]
-    choice: Annotated[Choice, about("the preset")]
+    of: Annotated[str, about("class of points")]
+    parts: Annotated[tuple[str, ...], about("parts of the class, in the order of PARTS")]
+    choice: Annotated[Choice, about("the preset that was chosen")]
     ratios: Annotated[
         dict[str, tuple[Number, ...]],
         about("ratio: logarithm of a preset's time over the default's, by round"),
@@ -56,18 +56,20 @@ class Tuned:
 
 
 def called(parts: Iterable[str]) -> str:
-    """A class of points, in one word."""
+    """The name of a class of points."""
     return "/".join(parts)
 
 
 def rescheduled(before: str = "", after: str = "") -> str:
-    """How a point's schedule changed; "" where it did not, or one of them is not known."""
+    """How a point's schedule changed; "" if it did not, or if one of them is unknown."""
     return f"schedule ({before} → {after})" if before and after and before != after else ""
 
 
 def choose(found: Ratios, default: str) -> Choice:
-    """`found` has the presets in the order of the library's table, the simpler ones first, and may
-    lack the default.
+    """Choose the preset of a class from the measured ratios.
+
+    found: presets in the order of the library's table, the simpler ones first. The default may be
+    missing.
     """
     others = {preset: values for preset, values in found.items() if preset != default and values}
     spans = {
@@ -83,7 +85,7 @@ def choose(found: Ratios, default: str) -> Choice:
 
 
 def pooled(*found: Ratios) -> dict[str, tuple[float, ...]]:
-    """Older evidence first."""
+    """Join the ratios of several runs, the oldest first, and keep the newest rounds."""
     presets = dict.fromkeys(preset for ratios in found for preset in ratios)
     return {
         preset: tuple(value for ratios in found for value in ratios.get(preset, ()))[-MOST:]

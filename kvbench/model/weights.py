@@ -1,5 +1,5 @@
-"""A model's weights: what lies in memory, and what of it one step reads. Counts are of bytes, as
-stored.
+"""The weights of a model: their size in memory, and how much of them one step reads. Counts are
+bytes, as stored.
 """
 
 from dataclasses import dataclass
@@ -7,48 +7,45 @@ from typing import Annotated
 
 from kvbench.model.annotated import about
 
-_USUAL = 2  # bytes of a parameter, as models are published
+_USUAL = 2  # bytes of a parameter in most published models
 
 
 @dataclass(frozen=True, slots=True)
 class Weights:
-    """A token is sent to `chosen` of the `experts` of a layer."""
+    """The sizes of a model's weights. In a mixture of experts each token is sent to `chosen` of a
+    layer's `experts`.
+    """
 
-    stored: Annotated[int, about("bytes: all of them")]
-    always: Annotated[int, about("bytes: that every step reads, whatever its tokens are")]
+    stored: Annotated[int, about("bytes: all weights")]
+    always: Annotated[int, about("bytes: that every step reads, whatever the tokens")]
     row: Annotated[
-        int, about("bytes: of a token's input embedding; 0 where its table is the output's, too")
+        int, about("bytes: a token's input embedding; 0 if input and output share the table")
     ] = 0
-    routed: Annotated[
-        int, about("bytes: of all experts that tokens are sent to, in all layers")
+    routed: Annotated[int, about("bytes: all experts that tokens are sent to, in all layers")] = 0
+    experts: Annotated[
+        int, about("experts of a layer; 0: the model is not a mixture of experts")
     ] = 0
-    experts: Annotated[int, about("of a layer; 0: it is no mixture of them")] = 0
     chosen: Annotated[int, about("experts of a layer that a token is sent to")] = 0
     ahead: Annotated[
         int,
-        about("bytes: of layers that predict further tokens, which plain decoding leaves alone"),
+        about("bytes: layers that predict further tokens, which plain decoding does not use"),
     ] = 0
-    senses: Annotated[
-        int, about("bytes: of vision and audio, which decoding text leaves alone")
-    ] = 0
+    senses: Annotated[int, about("bytes: vision and audio, which decoding text does not use")] = 0
     parameters: Annotated[
         int,
-        about(
-            "that a token is multiplied with, where they do not take two bytes each; 0: all of them"
-            " do"
-        ),
+        about("parameters that a token is multiplied with; 0: all of them, at two bytes each"),
     ] = 0
 
     def distinct(self, batch: int) -> float:
-        """Experts of a layer that a step meets, on average, where each token is as likely sent to
-        any.
+        """The mean number of experts of a layer that a step uses, if each token is equally likely
+        to be sent to any.
         """
         return (
             self.experts * (1 - (1 - self.chosen / self.experts) ** batch) if self.experts else 0.0
         )
 
     def read(self, batch: int) -> int:
-        """Bytes of a step that gives each of `batch` sequences a token."""
+        """Bytes that a step reads to give each of `batch` sequences a token."""
         routed = round(self.routed * self.distinct(batch) / self.experts) if self.experts else 0
         return self.always + batch * self.row + routed
 

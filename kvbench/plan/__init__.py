@@ -1,4 +1,4 @@
-"""Which points answer a question on this machine."""
+"""Expand a suite to the points that answer its question on this machine."""
 
 from kvbench.plan.expansion import Sweep, expand, only_point, refuse_without_plugin
 from kvbench.plan.forecast import Forecast, forecast, refuse_too_large, told, visits

@@ -1,4 +1,6 @@
-"""Which calls of an engine are timed beside those of a point, to tell where its time goes."""
+"""Choose the calls of an engine that are timed beside a point's call, to find out where its time
+goes.
+"""
 
 from collections.abc import Iterator
 from dataclasses import replace
@@ -23,10 +25,11 @@ from kvbench.plan.needs import sized, tokens_in
 from kvbench.plan.witnesses import line_of
 from kvbench.regime import THRESHOLDS, levels
 
-_STEP = 256  # tokens: some engines work on whole ones of these
+_STEP = 256  # tokens: some engines work on multiples of this
 
 
 def calls_of(point: Point, machine: Machine, kind: type[Peer]) -> Calls:
+    """The calls to time for a point, and the parts that cannot be measured."""
     found, missing = {ALL: point}, dict[Part, str]()
     one = replace(point, cpus=point.cpus[:1])
     starts, why = _starts(point)
@@ -45,7 +48,7 @@ def calls_of(point: Point, machine: Machine, kind: type[Peer]) -> Calls:
 
 
 def _starts(point: Point) -> tuple[dict[str, Point], str]:
-    """And why there are none."""
+    """The calls with few tokens; or the reason why the point has none."""
     tokens = min(_STEP, point.shape.context // 2)
     if tokens < point.shape.q_len:
         return {}, Lacks.FEW_TOKENS
@@ -53,14 +56,16 @@ def _starts(point: Point) -> tuple[dict[str, Point], str]:
 
 
 def _cores(one: Point, machine: Machine) -> tuple[str, dict[str, Point], str]:
-    """The cache that they stay in; the calls; and why there are none."""
+    """The cache that holds the data of the core's calls, these calls, and the reason if there are
+    none.
+    """
     below = [*levels(machine, one.cpus).items()][:-1]
     if not below:
         return "", {}, Lacks.NO_CACHE
     number, caches = below[-1]
     size = min(cache.size for cache in caches)
     head = replace(one, shape=replace(one.shape, q_heads=one.shape.group, kv_heads=1))
-    # half of a cache is for scores, sums and queries; a small one may be filled further
+    # half of a cache is left for scores, sums and queries; a small cache may be filled further
     tokens = _fitting(head, size / 2) or min(2 * _STEP, _fitting(head, size * THRESHOLDS.private))
     if not tokens:
         return "", {}, Lacks.SMALL_CACHE
@@ -69,7 +74,7 @@ def _cores(one: Point, machine: Machine) -> tuple[str, dict[str, Point], str]:
 
 
 def _fitting(head: Point, size: float) -> int:
-    """The most tokens of one KV head in so many bytes, in twice _STEP."""
+    """The most tokens of one KV head that fit into `size` bytes, as a multiple of 2 * _STEP."""
     base = line_of(head)
     facts = sized(base) | {"pad": 0}
     fitting = tokens_in(size, False, 1, head.shape.head_dim, 1, **facts)
@@ -77,13 +82,13 @@ def _fitting(head: Point, size: float) -> int:
 
 
 def _hot(point: Point, tokens: int) -> Point:
-    """One layer of so many, again and again."""
+    """The point with one layer of `tokens` tokens, read again and again."""
     shape = replace(point.shape, context=tokens, capacity=tokens, layers=0)
     return replace(point, residency="hot", shape=shape)
 
 
 def _without_refused(calls: Calls, kind: type[Peer]) -> Calls:
-    """Of what the engine does not take none is measured."""
+    """Remove the calls that the engine refuses."""
     missing = calls.missing | dict(_refused(calls, kind))
     lost = {START, START_TWICE, START_ONE, START_ONE_TWICE} if Part.START in missing else set()
     lost |= {CORE, CORE_HALF} if Part.CORE in missing else set()
@@ -92,6 +97,7 @@ def _without_refused(calls: Calls, kind: type[Peer]) -> Calls:
 
 
 def _refused(calls: Calls, kind: type[Peer]) -> Iterator[tuple[Part, str]]:
+    """The parts whose calls the engine refuses, with its reasons."""
     parts = dict.fromkeys((START, START_TWICE), Part.START)
     parts |= dict.fromkeys((CORE, CORE_HALF), Part.CORE)
     for name, part in parts.items():

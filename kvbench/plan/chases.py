@@ -1,4 +1,4 @@
-"""Points beside which a thread chases pointers: their CPUs, and which points can have no chase."""
+"""Points with a pointer chase beside them: their CPUs, and which points cannot have a chase."""
 
 from kvbench.machine.placement import paid
 from kvbench.model import DEFAULTS, OURS, Machine, Needs, Point
@@ -17,7 +17,7 @@ _LACKS = {
 
 
 def unchased(point: Point, needed: Needs) -> str:
-    """Why no thread can chase beside it; "" where one can."""
+    """Why no thread can chase beside the point; "" if one can."""
     if point.op not in _OPS:
         return f"a chase runs beside {' or '.join(_OPS)}, not beside {point.op}"
     if point.engine != OURS:
@@ -25,10 +25,10 @@ def unchased(point: Point, needed: Needs) -> str:
     if point.residency != DEFAULTS["residency"]:
         return f"a chase needs residency {DEFAULTS['residency']}, not {point.residency}"
     if point.between:
-        return "beside a chase nothing is read between passes: ask for between=0"
-    if needed.walked < needed.far:  # few may stay in caches
+        return "a chase allows no reads between passes: ask for between=0"
+    if needed.walked < needed.far:  # so few bytes may stay in caches
         layers = counted(needed.slices, "layer")
-        return f"a chase runs beside reads from memory, and {layers} in turn may stay in caches"
+        return f"a chase runs beside reads from memory, but {layers} in turn may stay in caches"
     return ""
 
 
@@ -38,8 +38,8 @@ def refuse_unchased(point: Point, needed: Needs) -> None:
 
 
 def loading(facts: Facts, site: Site) -> tuple[int, ...]:
-    """The CPUs of a point beside which a thread chases: as asked, or all but those that the chase
-    needs.
+    """The point's CPUs when a thread chases beside it: the CPUs that were asked for, or all CPUs
+    but those that the chase needs.
     """
     where, threads, asked = facts["chase"], facts["threads"], facts["cpus"]
     usual = threads == DEFAULTS["threads"]
@@ -50,15 +50,15 @@ def loading(facts: Facts, site: Site) -> tuple[int, ...]:
 
 
 def _lacking(machine: Machine, threads: int, where: str) -> tuple[str, str]:
-    """Why there is no CPU for a chase beside so many threads."""
+    """The kind of reason and the reason why no CPU can chase beside so many threads."""
     own = [cpu for cpu in machine.cpus if cpu.cpu in machine.allowed]
     if len(own) < 2:
-        return CPUS, f"a chase takes a CPU of its own, and {counted(len(own), 'CPU')} is allowed"
+        return CPUS, f"a chase takes a CPU of its own, but {counted(len(own), 'CPU')} is allowed"
     if where == REMOTE and len({cpu.node for cpu in own}) < 2:
-        return NO_NODE, "a chase on another NUMA node needs two, and all CPUs are of one"
+        return NO_NODE, "a chase on another NUMA node needs two nodes, but all CPUs belong to one"
     if where == SIBLING and len({cpu.core for cpu in own}) == len(own):
-        return NO_SIBLING, "a chase on an SMT sibling needs one, and each CPU is a core of its own"
+        return NO_SIBLING, "a chase on an SMT sibling needs SMT, but each CPU is a core of its own"
     if (least := paid(machine, threads + 1)) <= threads:
         what = f"a chase beside {counted(threads, 'thread')} takes {threads + 1} CPUs"
-        return CPUS, f"{what}, and the quota pays for {least}"
-    return CPUS, f"beside {counted(threads, 'thread')} {_LACKS[where]} is free for a chase"
+        return CPUS, f"{what}, but the quota allows {least}"
+    return CPUS, f"with {counted(threads, 'thread')}, {_LACKS[where]} is free for a chase"

@@ -1,4 +1,4 @@
-"""Classes of points that one schedule serves: what a tuning measures once for all of them."""
+"""Classes of points that share a schedule. A tuning measures once for all points of a class."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from functools import cache
@@ -14,16 +14,18 @@ from kvbench.plan.needs import stores
 from kvbench.plan.steps import parts
 from kvbench.regime import classify, levels, near_l3, nearest
 
-FROM_MEMORY = "memory"  # the level of what no cache holds
-_DIMS = ((64, "d<=64"), (128, "d<=128"), (inf, "d>128"))  # by the largest of each
+FROM_MEMORY = "memory"  # the level of data that no cache holds
+_DIMS = ((64, "d<=64"), (128, "d<=128"), (inf, "d>128"))  # the largest value of each, its word
 _GROUPS = ((1, "g1"), (2, "g2"), (4, "g<=4"), (inf, "g>4"))
 _BLOCKS = ((32, "block<=32"), (inf, "block>32"))
 
 
 def class_of(point: Point, needs: Needs, machine: Machine, far: bool = False) -> tuple[str, ...]:
-    """The parts that model/tuning.py names. What hardly changes how rows are best read is no
-    part of it: lengths, batch, the system's pages. far: of the point's slice if it lay in memory. A
-    step is of the class that its first part is of.
+    """The parts of the point's class, in the order of PARTS in model/tuning.py.
+
+    Facts that hardly change which schedule is best are left out: lengths, batch, the system's
+    pages. far: the class of the point's slice if it lay in memory. A step has the class of its
+    first part.
     """
     if point.op == STEP:
         first = parts(point)[0].point
@@ -42,8 +44,8 @@ def class_of(point: Point, needs: Needs, machine: Machine, far: bool = False) ->
 
 
 def _thrown_out(point: Point, needs: Needs, machine: Machine) -> bool:
-    """Whether L3 would hold the slice, but not beside what is read between passes: then memory
-    feeds it.
+    """Whether L3 would hold the slice alone, but not together with the bytes read between passes.
+    Then memory feeds the slice.
     """
     if not point.streamed or not near_memory(point, needs, machine):
         return False
@@ -51,7 +53,7 @@ def _thrown_out(point: Point, needs: Needs, machine: Machine) -> bool:
 
 
 def level(point: Point, needs: Needs, machine: Machine) -> str:
-    """The nearest cache that holds all of it."""
+    """The nearest cache that holds all slices of the point; or memory."""
     return nearest(machine, point.cpus, needs.walked, evicted=point.residency == "evicted")
 
 
@@ -62,7 +64,7 @@ def _layout(point: Point) -> str:
     return f"{point.layout}.{point.inner} {order} {_within(point.block_tokens, _BLOCKS)}"
 
 
-_paged = cache(Cache.is_paged)  # thousands of points ask
+_paged = cache(Cache.is_paged)  # asked for thousands of points
 
 
 def _within(value: int, classes: Sequence[tuple[float, str]]) -> str:
@@ -70,7 +72,7 @@ def _within(value: int, classes: Sequence[tuple[float, str]]) -> str:
 
 
 def near_memory(point: Point, needs: Needs, machine: Machine) -> bool:
-    """Whether the same kernel is timed beside it on slices in memory: where L3 feeds it, or a part
+    """Whether the same kernel is also timed on slices in memory: if L3 feeds the point, or a part
     of it.
     """
     return (
@@ -81,14 +83,14 @@ def near_memory(point: Point, needs: Needs, machine: Machine) -> bool:
 
 
 def tunable(point: Point) -> bool:
-    """Whether a measurement may choose its schedule."""
+    """Whether a measurement may choose the point's schedule."""
     return point.schedule in (AUTO, OWN) and point.engine == OURS and not stores(point)
 
 
 def classes(
     points: Iterable[Point], needs: Mapping[Point, Needs], machine: Machine
 ) -> dict[str, list[Point]]:
-    """The points that a measurement is to choose a schedule for, by class."""
+    """The points whose schedule a measurement is to choose, by class."""
     return grouped(
         (called(class_of(point, needs[point], machine, far)), point)
         for point in filter(tunable, points)

@@ -1,9 +1,9 @@
-"""A suite's points on this machine: the axes crossed, and what cannot be measured left out with a
-reason.
+"""Expand a suite to its points on this machine: cross the axes, and leave out what cannot be
+measured, with the reason.
 
 for grid in suite:
     for facts in the product of its axes:
-        unless a skip of the suite matches: a point, or a Skip
+        unless a skip of the suite matches: a Point, or a Skip with a reason
 """
 
 import math
@@ -45,7 +45,7 @@ from kvbench.suite.values import ALL, Axes
 from kvbench.units import size
 
 _Facts = dict[str, Any]  # one value of each axis
-_KERNEL = ("op", *BY_KERNEL)  # the axes that name one
+_KERNEL = ("op", *BY_KERNEL)  # the axes that name a kernel
 
 NO_KERNEL, NO_TIER, NO_PAGES = (
     "no such kernel",
@@ -54,18 +54,17 @@ NO_KERNEL, NO_TIER, NO_PAGES = (
 )
 MEMORY = "does not fit memory"
 NO_PEER, NO_FORMAT = "no such peer here", "no format of that peer"
-# all that such a reason rests on
+# the axes that these reasons depend on; other reasons depend on all
 _SAME = {NO_PEER: ("engine",), NO_FORMAT: ("engine", "dtype", "layout")}
 
 
 @dataclass(frozen=True, slots=True)
 class Sweep:
-    """A suite expanded. The plan has its points, then the probes that they are held against, then
-    those of them that are timed side by side.
+    """An expanded suite. The plan has its points, then their probes, then the contrasts.
 
-    `needs` and `asked` (the value of each axis as the suite has it) are of the points. `memory`:
-    bytes that there were. `line`: the largest of what the planned launches may find to be the
-    fastest kernels of all dtypes, which are then timed side by side; empty where that is not done.
+    needs, asked: of each point; `asked` has the value of each axis as the suite has it. memory:
+    bytes that were free. line: the largest set that the planned launches may find to be the fastest
+    kernels of all dtypes, which are then timed side by side; empty if that is not done.
     """
 
     suite: Suite
@@ -78,7 +77,7 @@ class Sweep:
 
     @property
     def points(self) -> tuple[Point, ...]:
-        """The plan's, without probes."""
+        """The points of the plan, without probes and contrasts."""
         return tuple(self.needs)
 
     @property
@@ -87,13 +86,13 @@ class Sweep:
 
     @property
     def models(self) -> tuple[str, ...]:
-        """Those that were asked for by name."""
+        """The models that the suite names."""
         return tuple(
             dict.fromkeys(facts["model"] for facts in self.asked.values() if facts["model"])
         )
 
     def varying(self) -> dict[str, tuple[Any, ...]]:
-        """The axes in which points differ, with the values they have."""
+        """The axes in which points differ, with their values."""
         found = {
             axis: tuple(dict.fromkeys(facts[axis] for facts in self.asked.values()))
             for axis in AXES
@@ -101,7 +100,7 @@ class Sweep:
         return {axis: values for axis, values in found.items() if len(values) > 1}
 
     def named(self, skip: Skip) -> _Facts:
-        """What was left out, by the axes that the suite names."""
+        """The skip's values of the axes that the suite names."""
         axes = {axis for grid in self.suite.grids for axis in grid}
         return {
             axis: value for axis, value in skip.facts.items() if axis in axes and value is not None
@@ -109,9 +108,7 @@ class Sweep:
 
 
 def expand(suite: Suite, site: Site, seed: int = 1, only: tuple[str, ...] = ()) -> Sweep:
-    """Every point once, in the order of the file. `only`: patterns as of a shell, for names of
-    points.
-    """
+    """Each point once, in the order of the file. `only`: shell patterns for the names of points."""
     asked: dict[Point, _Facts] = {}
     needed: dict[Point, Needs] = {}
     skips: dict[tuple[Any, ...], Skip] = {}
@@ -140,7 +137,7 @@ def expand(suite: Suite, site: Site, seed: int = 1, only: tuple[str, ...] = ()) 
             tuple(asked[point].values()),
             Skip(asked.pop(point), *_too_large(needed.pop(point), site)),
         )
-    # of a plug-in's points, which have processes of their own
+    # contrasts leave out plug-ins' points, which run in processes of their own
     foreign = site.library.foreign_variants
     ours = {point: needs for point, needs in needed.items() if point.variant not in foreign}
     beside = contrasts(ours, site.machine, site.memory) if suite.contrasts else ()
@@ -150,7 +147,7 @@ def expand(suite: Suite, site: Site, seed: int = 1, only: tuple[str, ...] = ()) 
 
 
 def refuse_empty(sweep: Sweep, site: Site, only: tuple[str, ...] = ()) -> None:
-    """Where there is no point: what asked for that, or what stands in the way. `only` as in
+    """If the sweep has no points, say which request or which obstacle is the cause. `only`: as in
     expand().
     """
     if sweep.needs:
@@ -159,7 +156,7 @@ def refuse_empty(sweep: Sweep, site: Site, only: tuple[str, ...] = ()) -> None:
     if only and (others := expand(sweep.suite, site).points):
         raise BadArgument(
             f"{nothing} here whose name matches --only {' or '.join(only)}",
-            f"it has {others[0].name}, ...; see what kvbench sweep --dry-run says of it",
+            f"it has {others[0].name}, ...; kvbench sweep --dry-run lists all",
         )
     if not sweep.skips:
         raise BadArgument(f"{nothing}: its [[skip]] tables leave out everything", "change them")
@@ -173,7 +170,7 @@ def refuse_empty(sweep: Sweep, site: Site, only: tuple[str, ...] = ()) -> None:
 
 
 def refuse_without_plugin(sweep: Sweep, site: Site) -> None:
-    """A plug-in none of whose kernels is among the points was not meant to be there."""
+    """Refuse a plug-in that adds no point: the user has probably mistyped an axis."""
     there, plugins = {point.variant for point in sweep.points}, site.library.plugins
     for plugin in plugins.each:
         kernels = plugins.told(plugin)
@@ -186,12 +183,12 @@ def refuse_without_plugin(sweep: Sweep, site: Site) -> None:
 
 
 def refuse_without_peer(sweep: Sweep, site: Site) -> None:
-    """Where peers are asked for and none can be measured, ours alone answer nothing."""
+    """Refuse a sweep that asks for peers but can measure none: our kernels alone answer nothing."""
     if site.peers and not any(is_peer(point) for point in sweep.points):
         lost = [skip.detail for skip in sweep.skips if skip.reason in (NO_PEER, NO_FORMAT, INVALID)]
-        why = "; ".join(dict.fromkeys(lost)) or "the points that are left have no engine but ours"
+        why = "; ".join(dict.fromkeys(lost)) or "the remaining points have only our engine"
         raise BadArgument(
-            f"no peer that was asked for can be measured: {why}",
+            f"none of the peers asked for can be measured: {why}",
             "kvbench sweep peers --dry-run says which can be",
         )
 
@@ -200,7 +197,9 @@ def refuse_without_peer(sweep: Sweep, site: Site) -> None:
 
 
 def _combinations(suite: Suite, site: Site) -> Iterator[_Facts]:
-    """Refused, before any is made, where they are too many."""
+    """Every combination of the suite's axes. If there are too many, they are refused before the
+    first.
+    """
     grids = [(resolved(grid, op, site), grid) for grid in suite.grids for op in _ops(grid)]
     for grid in suite.grids:
         if lacking := [] if "model" in grid else [name for name in HEADS if name not in grid]:
@@ -223,9 +222,10 @@ def _combinations(suite: Suite, site: Site) -> Iterator[_Facts]:
 
 
 def _elsewhere(facts: _Facts, grid: Axes, site: Site) -> bool:
-    """Whether a combination that has no kernel need not be named among what is left out. Variants,
-    layouts and dtypes that the grid does not name, a plug-in's and what "all" stands for, are
-    missed only where no other has a kernel in their place.
+    """Whether a combination without a kernel may be left out without a note.
+
+    That is so for variants, layouts and dtypes that the grid does not name itself: those of a
+    plug-in, and those of "all" if another value in their place has a kernel.
     """
     taken = ("variant", "layout", "dtype")
     unasked = [axis for axis in taken if facts[axis] not in grid.get(axis, ())]
@@ -245,8 +245,8 @@ def _ops(grid: Axes) -> tuple[str, ...]:
 
 
 def only_point(facts: _Facts, cpus: tuple[int, ...], site: Site) -> Point:
-    """That of one combination, with nothing left out: what is no point is refused. cpus: where no
-    thread chases beside it.
+    """The point of one combination, with nothing left out: an impossible combination is refused.
+    cpus: used unless a thread chases beside the point.
     """
     facts = facts | site.lacks(facts["op"])
     op, variant, *cell = (facts[axis] for axis in _KERNEL)
@@ -260,7 +260,7 @@ def only_point(facts: _Facts, cpus: tuple[int, ...], site: Site) -> Point:
         site.library.way(variant, *cell)  # it refuses what a variant lacks
     elif not _kernel(facts | {"variant": variant}, site):
         raise BadArgument(
-            f"there is no kernel {kernel_id(op, variant, *cell)}",
+            f"no such kernel: {kernel_id(op, variant, *cell)}",
             f"it has layouts {', '.join(site.words_of(op, 'layout'))}",
         )
     try:
@@ -277,14 +277,14 @@ def only_point(facts: _Facts, cpus: tuple[int, ...], site: Site) -> Point:
 
 
 def _on(facts: _Facts, cpus: tuple[int, ...], site: Site) -> Point:
-    """What does not matter to a layout, dtype or op gets its default, so that no point stands
-    twice.
+    """The point of a combination on these CPUs. Fields that its layout, dtype or op does not use
+    get their default, so that no point occurs twice.
     """
     facts = _settled(facts, site) | {"k_scale": _k_scale(facts, site)}
     whole = model(facts["model"]).layers if facts["layers"] == "model" and facts["model"] else 0
     facts |= {"layers": 0} if facts["layers"] == "model" else {}
     if facts["op"] in ALONE and len(cpus) > 1:
-        raise Left(CPUS, f"{facts['op']} is of one thread, and {len(cpus)} are asked for")
+        raise Left(CPUS, f"{facts['op']} runs on one thread, but {len(cpus)} are asked for")
     own = {field.name: facts[field.name] for field in POINT}
     own |= {"cpus": cpus, "between": between_of(facts, cpus, site)}
     if is_pair(facts["dtype"]):
@@ -296,15 +296,15 @@ def _on(facts: _Facts, cpus: tuple[int, ...], site: Site) -> Point:
 
 
 def _in_sets(point: Point, layers: int, site: Site) -> Point:
-    """With as many whole sets of a model's layers as it takes to leave the caches behind."""
-    with suppress(KvbenchError):  # what no cache can hold is left out later, with the reason
+    """The point with as many full sets of a model's layers as are needed to exceed the caches."""
+    with suppress(KvbenchError):  # an impossible shape is left out later, with the reason
         sets = -(-needs(point, site.far(point.cpus)).slices // layers)
         return replace(point, shape=replace(point.shape, layers=layers * sets))
     return point
 
 
 def _settled(facts: _Facts, site: Site) -> _Facts:
-    """With every field of a point."""
+    """The facts with every field of a point. A field that does not matter here gets its default."""
     matters = {
         "layout": site.paged(facts["layout"]),
         "dtype": site.scaled(facts["dtype"]),
@@ -319,7 +319,7 @@ def _settled(facts: _Facts, site: Site) -> _Facts:
     if facts["op"] != STEP:
         found["full_every"] = 0
     shuffled = matters["layout"] and found["order"] == "shuffled"
-    # they read and prefetch as they like
+    # plug-ins have no schedules: they read and prefetch in their own way
     foreign = facts["variant"] in site.library.foreign_variants
     own = {"schedule": DEFAULTS["schedule"]} if foreign else {}
     if found["engine"] != OURS:
@@ -331,17 +331,17 @@ def _settled(facts: _Facts, site: Site) -> _Facts:
 
 
 def _k_scale(facts: _Facts, site: Site) -> str:
-    """By token where K has no scales of its own to share in another way."""
+    """What shares a scale of K; token if the format has no separate scales."""
     asked, (dtype, _) = str(facts["k_scale"]), apart(facts["dtype"])
     if asked == TOKEN or facts["op"] in UNCACHED or not site.has_scales(dtype):
         return TOKEN
     if site.scales_blocks(dtype):
-        raise Left(INVALID, f"k_scale = {asked}: {dtype} has a scale of each block in its rows")
+        raise Left(INVALID, f"k_scale = {asked}: {dtype} has one scale per block, in its rows")
     return asked
 
 
 def _kernel(facts: _Facts, site: Site) -> Kernel | None:
-    """Of a pair of dtypes that of K, where V's dtype has one, too."""
+    """The kernel of a combination. For a pair of dtypes it is K's, if V's dtype has one, too."""
     both = (site.kernels.get(_words(facts, dtype)) for dtype in apart(facts["dtype"]))
     k, v = both
     return k if v else None
@@ -367,7 +367,7 @@ def _refuse_peer(facts: _Facts, site: Site) -> None:
     if facts["engine"] == OURS:
         return
     if facts["op"] != "decode" or facts["between"]:
-        raise Left(INVALID, "peers decode, with nothing between their passes")
+        raise Left(INVALID, "peers only decode, with no reads between passes")
     found = site.peer(facts["engine"])
     if found.lacking:
         raise Left(NO_PEER, f"{found.name}: {found.lacking}")
@@ -375,11 +375,11 @@ def _refuse_peer(facts: _Facts, site: Site) -> None:
         if not found.takes(dtype, facts["layout"]):
             raise Left(NO_FORMAT, f"{found.name} has no {facts['layout']} {dtype}")
     if facts["k_scale"] != DEFAULTS["k_scale"]:
-        raise Left(INVALID, "peers have scales of their own: ask for k_scale=token")
+        raise Left(INVALID, "peers choose their own scales: ask for k_scale=token")
     if facts["batch"] != 1 or facts["residency"] != "rotate":
-        raise Left(INVALID, "peers decode one sequence from memory")
+        raise Left(INVALID, "peers decode one sequence from memory: ask for batch=1, rotate")
     if site.paged(facts["layout"]) and facts["order"] == "shuffled":
-        raise Left(INVALID, "peers keep blocks in their order: ask for order=sequential")
+        raise Left(INVALID, "peers keep blocks in ascending order: ask for order=sequential")
 
 
 def _refuse_shape(point: Point, site: Site) -> None:
@@ -401,7 +401,7 @@ def _refuse_shape(point: Point, site: Site) -> None:
         return
     kind, shape = site.peer(point.engine).kind, point.shape
     if shape.mask != CHAIN:
-        raise Left(INVALID, f"{point.engine}: queries of peers are a chain: ask for mask={CHAIN}")
+        raise Left(INVALID, f"{point.engine}: peers have one mask only: ask for mask={CHAIN}")
     if why := kind.lacking(point.dtype, layer_shape(point)):
         raise Left(INVALID, f"{point.engine}: {why}")
 
@@ -429,12 +429,12 @@ def _fitting(point: Point, site: Site) -> Needs:
 
 
 def _too_large(needed: Needs, site: Site) -> tuple[str, str]:
-    return MEMORY, f"{size(needed.memory + PROCESS)} are needed, {size(site.memory)} are available"
+    return MEMORY, f"it needs {size(needed.memory + PROCESS)}, but {size(site.memory)} is available"
 
 
 def _too_many(needed: Mapping[Point, Needs], memory: int) -> list[Point]:
-    """The largest points, as many as must go for the rest to take turns: one's arena stays while
-    another is checked.
+    """The largest points, as many as must go so that the others can take turns: the arena of one
+    point stays while another point is checked.
     """
     arena = beside = 0
     order = sorted(needed, key=lambda point: needed[point].memory)

@@ -1,5 +1,5 @@
-"""How long a sweep takes and how much memory, before anything is measured. Its rates are assumed,
-and said to be.
+"""Forecast the time and memory of a sweep before anything is measured. Its rates are
+assumptions.
 """
 
 from collections.abc import Collection, Mapping
@@ -16,42 +16,44 @@ from kvbench.plan.steps import parts
 from kvbench.plan.witnesses import is_peer
 from kvbench.units import GB, span
 
-FILL = 0.5 * GB  # bytes/s that a thread fills: random rows, on pages touched for the first time
-REPEAT = 2.0 * GB  # bytes/s of the other slices, that a thread copies
-FILLERS = 8  # threads that fill faster than fewer do
-# bytes/s of a walk at least, and of each thread where they are many
+FILL = 0.5 * GB  # bytes/s of a thread that writes random rows to pages for the first time
+REPEAT = 2.0 * GB  # bytes/s of a thread that copies the rows to other slices
+FILLERS = 8  # threads; more do not fill faster
+# bytes/s of a walk at least; and of each thread, if there are many
 READ, READ_EACH = 10.0 * GB, 2.0 * GB
-COMPUTE_EACH = 50e9  # FLOP/s of each thread, where several queries bring many
+COMPUTE_EACH = 50e9  # FLOP/s of each thread; matters with several queries
 START = 0.6  # seconds until a fresh process measures
 TUNE = 0.6  # seconds to time all schedules for a class of points
-# elements of K and V per second that the reference is computed with, once for all launches
+# elements of K and V per second in the reference, which is computed once for all launches
 ANSWER = 30e6
-VISIT = 0.03  # seconds of a visit beside its samples and its memory
+VISIT = 0.03  # seconds of a visit without its samples and its memory
 SLICE = 1e-4  # seconds to prepare each slice
-# of a probe, of which each has a third of the samples
+# samples of a probe in all its forms: each further form has a third of the samples
 _FORMS = {"read": 7 / 3, "copy": 4 / 3, "copy_nt": 4 / 3}
-_PACE = 0.001  # seconds of a sample of it
-_LOOKS = 1.5  # walks of all slices, whose answers are checked
-_CORES = 4  # points of a family, at least, whose core roofs share the time of a sample
-PEER = 1.5  # seconds to begin a peer's process, to fill its store and to verify it
-# samples of a chase in a round: idle and spinning, before and after, and beside each load
+_PACE = 0.001  # seconds of a sample of PACE
+_LOOKS = 1.5  # walks over all slices in which answers are checked
+_CORES = 4  # points of a family, at least: their core roofs share the time of one sample
+PEER = 1.5  # seconds to start a peer's process, to fill its store and to verify it
+# samples of a chase in a round: idle and spin, both before and after, and one for each load
 _CHASES = 4 + len(LOADS) * len(SHARES)
-LINK = 0.45 * GB  # bytes of a cycle that are linked in a second
-EVICTED = 2.0  # by the wall: the untimed sweeps take as long as what lies between them
-# seconds that any visit is given, and bytes/s at which one may still prepare
+LINK = 0.45 * GB  # bytes/s at which the cycle of a chase is linked
+EVICTED = 2.0  # wall time over timed time: untimed sweeps of caches take as long as the passes
+# seconds that each visit may take, and the lowest accepted rate of preparing memory, in bytes/s
 _PATIENCE, _FILLED = 60.0, 0.02 * GB
-_SLOWER = 20  # times its forecast, and a visit still has not hung
+_SLOWER = 20  # a visit may take this many times its forecast before it counts as hung
 
 
 @dataclass(frozen=True, slots=True)
 class Forecast:
-    """Seconds of the whole run, from its start to its end: processes, memory, tuning, all launches
-    that are planned, and as many of its line. `line`: of a visit of that; 0 where there is none.
-    `timed`: of them inside timed samples. `until`: seconds within which launches are added while
-        questions are open; 0 where none are.
+    """The expected time and memory of a run.
 
-    `memory`: bytes at the most; `largest`: the point that needs most, where any is. `patience`:
-    seconds after which a visit has hung.
+    seconds: of the run from start to end: processes, memory, tuning, all planned launches, and as
+    many visits of the line. line: of one such visit; 0 without a line. timed: the part inside timed
+    samples. until: seconds within which launches are added while questions are open; 0 if none are
+    added.
+
+    memory: the most bytes at a time. largest: the point that needs most, if any. patience: seconds
+    after which a visit counts as hung.
     """
 
     seconds: float
@@ -59,13 +61,13 @@ class Forecast:
     largest: Point | None
     memory: int
     patience: float
-    tuned: int = 0  # classes of points that a schedule is chosen for
+    tuned: int = 0  # classes of points whose schedule is to be chosen
     until: float = 0.0
     line: float = 0.0
 
     @property
     def whole(self) -> float:
-        """Seconds from start to end, with launches that are added."""
+        """Seconds from start to end, added launches included."""
         return max(self.seconds, self.until)
 
     @property
@@ -74,12 +76,12 @@ class Forecast:
 
 
 def told(seconds: float, until: float = 0.0) -> str:
-    """A forecast as listings, plans and sweeps say it."""
+    """A forecast as listings, plans and sweeps word it."""
     return f"up to {span(until)}" if until > seconds else f"about {span(seconds)}"
 
 
 def forecast(sweep: Sweep, tuned: int = 0) -> Forecast:
-    """tuned: classes of points that a schedule is chosen for."""
+    """Forecast a sweep. tuned: classes of points whose schedule is to be chosen."""
     plan, needs = sweep.plan, sweep.needs
     each = visits(plan, needs)
     line = [Contrast(KERNEL, sweep.line)] if sweep.line else []
@@ -106,7 +108,7 @@ def forecast(sweep: Sweep, tuned: int = 0) -> Forecast:
 
 
 def _answers(points: Collection[Point]) -> float:
-    """Seconds; points with the same data share an answer."""
+    """Seconds to compute the reference answers. Points with the same data share an answer."""
     made = (parts(point) if point.op == STEP else () for point in points)
     decodes = [*points, *(part.point for each in made for part in each)]
     data = {(point.kv_dtype, point.scale, point.shape) for point in decodes if point.op == "decode"}
@@ -118,17 +120,17 @@ def _answers(points: Collection[Point]) -> float:
 
 
 def visits(plan: Plan, needs: Mapping[Point, Needs]) -> dict[Visited, float]:
-    """Seconds of each, once its memory stands; a contrast's is made for it."""
+    """Seconds of each visit after its memory is ready. A contrast's own memory is included."""
     return {visited: _visit(visited, plan, needs) for visited in plan.points}
 
 
 def refuse_too_large(sweep: Sweep) -> None:
-    """Before anything is allocated: a sweep of which nothing fits memory."""
+    """Refuse a sweep whose points all exceed memory, before anything is allocated."""
     large = [skip.detail for skip in sweep.skips if skip.reason == MEMORY]
     if large and not sweep.needs:
         raise Refused(
             f"{sweep.suite.source}: none of {len(large)} points fits memory, the first: {large[0]}",
-            "less context, layers or batch, or free some memory",
+            "ask for less context, layers or batch, or free some memory",
         )
 
 
@@ -160,16 +162,17 @@ def _visit(visited: Visited, plan: Plan, needs: Mapping[Point, Needs]) -> float:
 
 
 def _samples(visited: Visited, plan: Plan, needs: Mapping[Point, Needs]) -> float:
-    """One of each program: the point, its twin in two forms, its core roof, and reads of memory
-    where that feeds it; or a store and two copies; and how fast the cores are; and a chase beside
-    each load. Or all points of a
-    contrast, those of a line with their limits. Or a probe, each form but the plain one now and
-    then. Or a step, its parts and a read of as much. A sample is one pass at least.
+    """Seconds of one sample of each program of a visit. A sample is at least one pass.
+
+    A decode has the point, its twin in two forms, its core roof, and reads of memory if memory
+    feeds it. A store has two copies. Both have PACE, and a chase's samples if a thread chases.
+    A contrast has all its points; a line has their limits, too. A probe has its plain form in each
+    round, and other forms in some. A step has its parts, and a read of as many bytes.
     """
     seconds = plan.sample_time
     if isinstance(visited, Probe):
         return seconds * _FORMS.get(visited.op, 1)
-    # a token is no walk, and a step walks all layers
+    # an op of one token does not walk a slice; a step walks all layers
     own = members(visited)
     walked = {
         point: needs[point].walked if point.op == STEP else needs[point].slice_walked
@@ -180,9 +183,9 @@ def _samples(visited: Visited, plan: Plan, needs: Mapping[Point, Needs]) -> floa
     if not isinstance(visited, Point):
         line = isinstance(visited, Contrast) and visited.factor == KERNEL
         return sum(3 * walk + seconds for walk in walks) + walks[0] + _PACE if line else sum(walks)
-    if visited.op == STEP:  # its parts together take as long as the step, and so does a read
+    if visited.op == STEP:  # the parts together take as long as the step, and so does the read
         return (3 + plan.neighbour) * walks[0] + 2 * seconds + _PACE
-    if (alone := alone_of(visited)) != visited and alone in needs:  # whose witnesses it has
+    if (alone := alone_of(visited)) != visited and alone in needs:  # it shares their witnesses
         return (1 + plan.neighbour) * walks[0] + (not visited.streamed) * seconds / _CORES
     far = needs[visited].walked >= needs[visited].far or visited.residency == "evicted"
     more = 0.0 if stores(visited) else seconds + far * walks[0]
@@ -191,18 +194,20 @@ def _samples(visited: Visited, plan: Plan, needs: Mapping[Point, Needs]) -> floa
 
 
 def _chased(needed: Needs, plan: Plan) -> float:
-    """Seconds of the chase's samples in a round. Loads take as long again to begin, untimed."""
+    """Seconds of the chase's samples in a round. The loads take as long again to start, untimed."""
     return _CHASES * max(SECONDS, plan.sample_time) if needed.chain else 0.0
 
 
 def _between(point: Point, plan: Plan) -> float:
-    """Untimed seconds of a sample: as many as it is timed, or one read of what is between."""
+    """Untimed seconds of a sample: as long as its timed part, or one read of the bytes between
+    passes.
+    """
     return max(plan.sample_time, point.streamed / _rate(point)) if point.streamed else 0.0
 
 
 def _computed(point: Point) -> float:
-    """Seconds of a pass of several queries, by its arithmetic; of one, that is less than its reads
-    take.
+    """Seconds of a pass with several queries, from its arithmetic. With one query the reads take
+    longer, so this is 0.
     """
     shape = point.shape
     if shape.q_len == 1:
@@ -216,7 +221,7 @@ def _rate(point: Point) -> float:
 
 
 def _filling(needs: Mapping[Point, Needs]) -> dict[tuple[object, ...], float]:
-    """By what points share their memory."""
+    """Seconds to fill memory. Points that share memory have one entry."""
     return {
         room(point, needed.slices): (
             (needed.slice_bytes / FILL + needed.arena / REPEAT) / min(point.threads, FILLERS)
@@ -226,6 +231,6 @@ def _filling(needs: Mapping[Point, Needs]) -> dict[tuple[object, ...], float]:
 
 
 def _linking(needs: Mapping[Point, Needs]) -> float:
-    """Seconds in which cycles are linked: once for each thread that chases."""
+    """Seconds to link the cycles of all chases: once for each chasing thread."""
     found = {(p.chase, p.cpus, p.pages): needed.chain for p, needed in needs.items()}
     return sum(found.values()) / LINK

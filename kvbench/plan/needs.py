@@ -1,4 +1,4 @@
-"""What a point needs: bytes of a slice, slices in rotation, memory. Arithmetic alone; nothing is
+"""Compute what a point needs: bytes of a slice, slices in rotation, memory. Nothing is
 allocated.
 """
 
@@ -19,24 +19,26 @@ from kvbench.plan.steps import parts
 from kvbench.regime import far_bytes
 from kvbench.units import MIB, whole_lines
 
-SIZED_BY = tuple(field.name for field in POINT if field.sized)  # what the size of a slice rests on
-PROCESS = 160 * MIB  # of a process that measures, beside what a point needs
+SIZED_BY = tuple(field.name for field in POINT if field.sized)  # they set a slice's size
+PROCESS = 160 * MIB  # a measuring process without the memory of a point
 UNCACHED = ("transpose", "logits")  # ops on plain matrices, whose kernels have no layout
-ALONE = ("repack",)  # ops of one thread
+ALONE = ("repack",)  # ops that run on one thread
 _LINE = 64
-_SOME = 256  # tokens, by which the size of one is guessed
-# bytes of a slice's cache and tasks: for itself, and for each sequence and KV head
+_SOME = 256  # tokens from which the size of one token is estimated
+# bytes of the objects of a slice: for the slice, and for each sequence and KV head
 _OBJECTS, _UNITS = 12 << 10, 256
 
 
 def needs(point: Point, far: int, chain: int = 0) -> Needs:
-    """`far`: the footprint that no cache helps with, as regime.far_bytes() has it for the point's
-    CPUs. `chain`: see chain_bytes().
+    """What a point needs.
+
+    far: the footprint that is too large for the caches of the point's CPUs, from
+    regime.far_bytes(). chain: see chain_bytes().
     """
     if point.op == STEP:
         return _of_step(point, far)
-    count, rows = slice_of(point), slice_of(replace(point, pad=0))  # nobody walks what pads
-    # as many as one without kept tokens has, beside which it is timed
+    count, rows = slice_of(point), slice_of(replace(point, pad=0))  # padding is not walked
+    # as many slices as without kept tokens: the point is timed beside that one
     least = replace(point, shape=replace(point.shape, kept=0))
     slices = _slices(point, _walked(least, rows), far)
     return Needs(
@@ -52,8 +54,9 @@ def needs(point: Point, far: int, chain: int = 0) -> Needs:
 
 
 def _of_step(step: Point, far: int) -> Needs:
-    """Of all its layers together; a slice is the mean one. Of each the token that is stored lies
-    beside it, and what is read after it is walked.
+    """The needs of a step with all its layers; a slice is the mean over the layers.
+
+    The rows that each layer stores lie beside it. The bytes read after each layer count as walked.
     """
     found = [needs(part.point, far) for part in parts(step)]
     layers, shape = step.shape.layers, step.shape
@@ -70,8 +73,8 @@ def _of_step(step: Point, far: int) -> Needs:
 
 
 def chain_bytes(machine: Machine, point: Point) -> int:
-    """Size of the cycle that a thread chases beside the point: too large for its caches and for the
-    point's. 0 where none chases.
+    """Size of the cycle that a thread chases beside the point: too large for the thread's caches
+    and for the point's. 0 without a chase.
     """
     if point.chase == NONE:
         return 0
@@ -81,8 +84,8 @@ def chain_bytes(machine: Machine, point: Point) -> int:
 
 
 def room(point: Point, slices: int) -> tuple[object, ...]:
-    """Points with the same answer differ only in how they walk the same memory, and with which
-    CPUs.
+    """What points have in common that share memory. They differ only in how, and on which CPUs,
+    they walk it.
     """
     facts = tuple(sized(point).values())
     shape = replace(point.shape, q_heads=point.shape.kv_heads, layers=slices, q_len=1, mask=CHAIN)
@@ -91,36 +94,37 @@ def room(point: Point, slices: int) -> tuple[object, ...]:
 
 
 def needs_here(visited: Iterable[Visited], machine: Machine) -> dict[Point, Needs]:
-    """The needs of each point, those of contrasts too. Probes have none."""
+    """The needs of each point, and of the points of contrasts. Probes have none."""
     own = [point for each in visited for point in members(each)]
     far = {cpus: far_bytes(machine, cpus) for cpus in {point.cpus for point in own}}
     return {point: needs(point, far[point.cpus], chain_bytes(machine, point)) for point in own}
 
 
 def members(visited: Visited) -> tuple[Point, ...]:
-    """The points whose memory a visit takes."""
+    """The points whose memory a visit uses."""
     if isinstance(visited, Contrast):
         return visited.points
     return (visited,) if isinstance(visited, Point) else ()
 
 
 def slice_of(point: Point) -> int:
+    """Bytes of one slice of a point."""
     shape = point.shape
-    if point.op in UNCACHED:  # a row for each token, of what is turned or of logits
+    if point.op in UNCACHED:  # a row for each token: of the transposed matrix, or of logits
         return _sources(point) * (shape.context if point.op == "logits" else 1)
     heads = shape.kv_heads, shape.head_dim
     return slice_bytes(*heads, shape.capacity, shape.batch, **sized(point))
 
 
 def sized(point: Point) -> dict[str, Any]:
-    """What the size of a slice rests on."""
+    """The facts of a point that the size of its slice depends on."""
     own = {name: getattr(point, name) for name in SIZED_BY}
     return sized_by(own | {"dtype": point.kv_dtype, "v_dim": point.shape.v_dim})
 
 
 def sized_by(facts: Mapping[str, Any]) -> dict[str, Any]:
-    """The same of one value of each axis, `v_dim` too; but no default of what caches of before had
-    not.
+    """The same facts from one value of each axis, with `v_dim`. Defaults of later fields are left
+    out.
     """
     found = {name: facts[name] for name in SIZED_BY if name != "k_scale"}
     found |= {"v_dim": facts["v_dim"]} if facts["v_dim"] else {}
@@ -128,7 +132,7 @@ def sized_by(facts: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def as_cache(kv_heads: int, head_dim: int, facts: Mapping[str, Any]) -> dict[str, Any]:
-    """What sized_by() says, as a Cache takes it."""
+    """The facts of sized_by() as arguments of a Cache."""
     found = {name: fact for name, fact in facts.items() if name != "k_scale"}
     if "k_scale" in facts:
         found["channel"] = usual_channel(kv_heads, head_dim)
@@ -137,8 +141,8 @@ def as_cache(kv_heads: int, head_dim: int, facts: Mapping[str, Any]) -> dict[str
 
 @cache
 def slice_bytes(kv_heads: int, head_dim: int, capacity: int, batch: int, **facts: Any) -> int:
-    """Bytes of one layer's K and V. Points of a sweep ask the same again and again, here and
-    below.
+    """Bytes of one layer's K and V. Cached, as is tokens_in(): the points of a sweep repeat the
+    question.
     """
     own = as_cache(kv_heads, head_dim, facts)
     return Cache.size_of(kv_heads, head_dim, capacity, batch=batch, **own)
@@ -148,8 +152,8 @@ def slice_bytes(kv_heads: int, head_dim: int, capacity: int, batch: int, **facts
 def tokens_in(
     wanted: float, up: bool, kv_heads: int, head_dim: int, batch: int, **facts: Any
 ) -> int:
-    """The most tokens whose slice takes no more than `wanted` bytes, 0 where not even one does; or
-    with `up` the fewest that take no less.
+    """The most tokens whose slice takes at most `wanted` bytes; 0 if not even one token fits. With
+    `up`, the fewest tokens that take at least as many.
     """
 
     def fits(tokens: int) -> bool:
@@ -157,7 +161,7 @@ def tokens_in(
         return count < wanted if up else count <= wanted
 
     each = slice_bytes(kv_heads, head_dim, _SOME, batch, **facts) / _SOME
-    around = max(1, round(wanted / each))  # but for padding, which is no token's
+    around = max(1, round(wanted / each))  # padding shifts it a little
     low, high, step = around - 1, around, 1
     while fits(high):
         low, high, step = high, high + step, 2 * step
@@ -170,9 +174,11 @@ def tokens_in(
 
 
 def _walked(point: Point, count: int) -> int:
-    """Bytes of a slice of `count` that are attended to or stored, with the rows they are stored
-    from. Tokens that come one at a time go along all of it. What a cache that grows reads and
-    writes lies over each other, within the slice.
+    """Bytes of a slice of `count` bytes that a pass reads or stores, with the rows that it stores
+    from.
+
+    Appends walk along all of a slice, one token at a time. A cache that grows reads and writes
+    overlapping bytes, within the slice.
     """
     shape = point.shape
     each = {
@@ -189,7 +195,7 @@ def _walked(point: Point, count: int) -> int:
 
 
 def _slices(point: Point, part: int, far: int) -> int:
-    """Slices in rotation, where `part` bytes of each count."""
+    """Slices in rotation. part: bytes of each that count against the caches."""
     if point.shape.layers:
         return point.shape.layers
     if point.residency in ("hot", "evicted"):
@@ -198,13 +204,15 @@ def _slices(point: Point, part: int, far: int) -> int:
 
 
 def _sources(point: Point) -> int:
-    """Bytes of float32 rows to store in one slice: each has its own, as in a model."""
+    """Bytes of the float32 rows that one slice is stored from. Each slice has rows of its own, as
+    in a model.
+    """
     return 4 * sum(map(math.prod, sources(point)))
 
 
 def sources(point: Point) -> tuple[tuple[int, ...], ...]:
-    """Dimensions of the float32 rows that one slice's are stored from: of K and of V of each
-    sequence, or of logits. Nothing where it stores no others.
+    """Dimensions of the float32 rows that one slice is stored from: K and V of each sequence, or
+    logits. Their sizes are 0 if the op stores nothing from outside.
     """
     shape = point.shape
     if point.op == "logits":
@@ -215,8 +223,8 @@ def sources(point: Point) -> tuple[tuple[int, ...], ...]:
 
 
 def _check(point: Point) -> int:
-    """Scores of all tokens in float64, with two more of one sequence; K and V decoded by blocks,
-    and what follows.
+    """Bytes of a check: the float64 scores of all tokens, those of one sequence twice more, and K
+    and V decoded in blocks.
     """
     shape = point.shape
     scores = (shape.batch + 2) * shape.q_len * shape.q_heads * shape.context * 8
@@ -227,7 +235,7 @@ def _check(point: Point) -> int:
 
 
 def _held(point: Point) -> int:
-    """Bytes for one slice, beside its rows: objects, and queries and output of its own."""
+    """Bytes for one slice beside its rows: objects, and its own queries and outputs."""
     shape = point.shape
     rows = shape.q_heads * (shape.head_dim + shape.width_of_v) * 4  # of a query and its answer
     ends = 0 if stores(point) else shape.batch * shape.q_len * rows
@@ -235,4 +243,5 @@ def _held(point: Point) -> int:
 
 
 def stores(point: Point) -> bool:
+    """Whether the op answers no queries."""
     return point.op not in ATTENDS

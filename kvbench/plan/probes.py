@@ -1,4 +1,4 @@
-"""Which probes tell a machine's ceilings."""
+"""Choose the probes that measure a machine's ceilings."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -9,26 +9,28 @@ from kvbench.model.point import FLOPS
 from kvbench.regime import classify, dram_bytes, levels
 from kvbench.units import KIB, MIB
 
-LAUNCHES = 9  # their whole range holds the median with more than 99 %
+LAUNCHES = 9  # the range of nine holds the median with a probability above 99 %
 SAMPLES = 2
 _SECONDS, _FULL_SECONDS = 0.005, 0.012
 _STREAMS = ("read", "write", "write_nt", "copy", "copy_nt", "triad")
-# for every further domain and number of threads: does it read as the others do?
+# for every further domain and number of threads: does it read as fast as the others?
 _FURTHER = _STREAMS[:1]
-# footprints of a thread, and of all of them, where no cache is known
+# smallest footprint of a thread, and largest of all threads, if no cache is known
 _LEAST, _MOST = 16 * KIB, 256 * MIB
-_EACH = 8 * MIB  # of a thread, at the most then: more than private caches hold
-_SECOND = 1.5  # the larger footprint in DRAM, of the smaller one
-_FINE = 8  # footprints in an octave, to find regimes by
-_APART = 1.2  # steps of a staircase closer together than this are one
-_MEMORY_SHARE = 0.5  # of what is free, for the largest footprint
-GRAIN = 6 * 64  # bytes: whole lines for one, two and three streams
+_EACH = 8 * MIB  # largest footprint of a thread in that case: more than private caches hold
+_SECOND = 1.5  # the larger footprint in DRAM, as a multiple of the smaller one
+_FINE = 8  # footprints per octave in the search for regimes
+_APART = 1.2  # steps of a staircase closer than this ratio are merged
+_MEMORY_SHARE = 0.5  # of free memory, for the largest footprint
+GRAIN = 6 * 64  # bytes: full cache lines for one, two and three streams
 
 
 @dataclass(frozen=True, slots=True)
 class Scope:
-    """What a plan of ceilings may use. `cpus`: one for each thread, at most; `isas`: the one to
-    stream with last; `products`: probes of narrow products that this one has.
+    """What a plan of ceilings may use.
+
+    cpus: one for each thread, at most. isas: the last one is used for streams. products: probes of
+    narrow products that the last one has.
     """
 
     cpus: tuple[int, ...]
@@ -41,8 +43,8 @@ class Scope:
 
 
 def probes(machine: Machine, scope: Scope) -> Plan:
-    """Reads, stores and copies from the first cache to memory, peaks of products, latency and
-    clock, for sets of CPUs.
+    """The plan of all ceilings: reads, stores and copies from L1 to memory, peaks of products,
+    latency and clock, for several sets of CPUs.
     """
     sets = cpu_sets(machine, scope.cpus, scope.quick)
     main = cpu_sets(machine, scope.cpus, quick=True)
@@ -67,8 +69,8 @@ def probes(machine: Machine, scope: Scope) -> Plan:
 
 
 def cpu_sets(machine: Machine, everything: tuple[int, ...], quick: bool) -> list[tuple[int, ...]]:
-    """One thread, one domain, `everything`; in full also 1, 2, 4, ... and every domain and node by
-    itself.
+    """The sets of CPUs to probe: one thread, one domain, all of `everything`. Unless quick, also 1,
+    2, 4, ... threads, and every domain and node alone.
     """
     *_, last = [(), *levels(machine, everything).values()]
     domains = [cache.cpus for cache in last]
@@ -87,8 +89,8 @@ def cpu_sets(machine: Machine, everything: tuple[int, ...], quick: bool) -> list
 def _streams(
     machine: Machine, scope: Scope, cpus: tuple[int, ...], pages: str, ops: Iterable[str]
 ) -> Iterator[Probe]:
-    """Reads climb a staircase; every op has two footprints in each regime, or one of DRAM when it
-    must be quick.
+    """Probes of streams. Reads have a staircase of footprints. Other ops have two footprints in
+    each regime; if quick, only one in DRAM.
     """
     main, far = _main_footprints(machine, cpus), dram_bytes(machine, cpus)
     stairs = _stairs(main, 1 if scope.quick else 2)
@@ -99,8 +101,8 @@ def _streams(
 
 
 def _latencies(machine: Machine, scope: Scope, cpus: tuple[int, ...]) -> list[Probe]:
-    """Not the largest footprint, and the least of each regime where it must be quick: linking the
-    lines takes long.
+    """Probes of latency. The largest footprint is left out, since linking its lines takes long; if
+    quick, only the smallest footprint of each regime is kept.
     """
     main = _main_footprints(machine, cpus)[:-1]
     if scope.quick:
@@ -120,8 +122,8 @@ def latencies(machine: Machine, cpu: int, isa: str, pages: str, far: int) -> Ite
 
 
 def _main_footprints(machine: Machine, cpus: Sequence[int]) -> list[float]:
-    """Two in each regime: a middle and the largest one of a cache, the least and a larger one of
-    DRAM.
+    """Two footprints in each regime: a middle one and the largest for a cache; the smallest and a
+    larger one for DRAM.
     """
     far = dram_bytes(machine, cpus)
     if far is None:
@@ -139,7 +141,7 @@ def _main_footprints(machine: Machine, cpus: Sequence[int]) -> list[float]:
 
 
 def _stairs(main: Sequence[float], per_octave: float) -> list[float]:
-    """`main`, and steps between where there is room."""
+    """`main` with further steps where there is room between."""
     between = (
         step
         for step in _octaves(main[0], main[-1], per_octave)
@@ -156,9 +158,10 @@ def _octaves(first: float, last: float, per_octave: float) -> Iterator[float]:
 
 
 def _possible(counts: Iterable[float], far: float | None, memory: int, threads: int) -> list[int]:
-    """In whole lines for every thread, and still of the same regime: down, but up from `far` on.
+    """The footprints in full cache lines for every thread, in the same regime as before: rounded
+    down, or rounded up from `far` on.
 
-    What memory does not hold becomes the most that it does.
+    A footprint that does not fit memory becomes the largest that does.
     """
     grain = GRAIN * threads
     whole = (-(-count // grain) if far and count >= far else count // grain for count in counts)

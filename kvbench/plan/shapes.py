@@ -1,6 +1,4 @@
-"""The shape of one combination of axes: heads of a model, tokens of a cache's size, room for them,
-lengths of the sequences.
-"""
+"""Make the shape of one combination of axes: heads, tokens, capacity, lengths of the sequences."""
 
 import math
 from collections.abc import Mapping
@@ -28,11 +26,15 @@ CLOSED = "no size that only L3 holds"
 
 
 class Left(Exception):
-    """This combination is no point: the reason, and its particulars."""
+    """Raised when a combination cannot be measured and is left out: the kind of reason, and its
+    details.
+    """
 
 
 def as_model(facts: dict[str, Any]) -> dict[str, Any]:
-    """With what nobody asks for as the model has it. Its width of V goes with its own heads."""
+    """The facts with the model's values for the axes that the suite does not name. A model's width
+    of V is used only with its own head_dim.
+    """
     known = model(facts["model"]) if facts["model"] else None
     own = {name: getattr(known, name, DEFAULTS[name]) for name in MODEL_SAYS}
     if known and facts["head_dim"] not in (None, known.head_dim):
@@ -41,7 +43,7 @@ def as_model(facts: dict[str, Any]) -> dict[str, Any]:
 
 
 def shape_of(facts: Facts, cpus: tuple[int, ...], site: Site) -> Shape:
-    """`facts`: settled."""
+    """The shape of a combination. `facts`: settled."""
     facts = _drawn(facts)
     known = model(facts["model"]) if facts["model"] else None
     heads = [facts[name] or getattr(known, name) for name in HEADS]
@@ -59,9 +61,7 @@ def shape_of(facts: Facts, cpus: tuple[int, ...], site: Site) -> Shape:
     if window > capacity:
         raise Left(INVALID, f"window {window} is more than capacity {capacity}")
     if facts["kept"] and not window:
-        raise Left(
-            INVALID, f"kept = {facts['kept']} takes a window: without one all are attended to"
-        )
+        raise Left(INVALID, f"kept = {facts['kept']} needs a window: without one all tokens count")
     own = {field.name: facts[field.name] for field in SHAPE} | dict(zip(HEADS, heads, strict=True))
     width = own["vocabulary"] or (known and known.vocabulary) or VOCABULARY
     own["vocabulary"] = width if facts["op"] == "logits" else 0
@@ -71,26 +71,26 @@ def shape_of(facts: Facts, cpus: tuple[int, ...], site: Site) -> Shape:
 
 
 def _width_of_v(facts: Facts, head_dim: int) -> int:
-    """0 where V is as wide as K, and of matrices that are of no cache."""
+    """The width of V; 0 if it equals K's, or if the op uses no cache."""
     v_dim = int(facts["v_dim"])
     return 0 if v_dim == head_dim or facts["op"] in UNCACHED else v_dim
 
 
 def _mask(facts: Facts, context: int) -> str:
-    """Of one query there is but one."""
+    """The mask. With one query all masks are the same."""
     queries = facts["q_len"]
     if queries == 1:
         return CHAIN
     if facts["op"] == STEP:
-        raise Left(INVALID, f"a step is of one query of each sequence, not {queries}")
+        raise Left(INVALID, f"a step has one query per sequence, not {queries}")
     if queries > context:
         raise Left(INVALID, f"{queries} queries are more than context {context}")
     return str(facts["mask"])
 
 
 def _drawn(facts: Facts) -> Facts:
-    """Lengths of a trace as those that they are: a point's name does not rest on the table. They
-    decide the context.
+    """The facts with lengths that were drawn from a trace listed as numbers, so that a point's name
+    does not depend on the table. They also set the context.
     """
     kind, _, seed = facts["lengths"].partition(":")
     if kind not in (traces.TRACE, traces.MEAN, traces.LONGEST):
@@ -102,18 +102,18 @@ def _drawn(facts: Facts) -> Facts:
 
 
 def _of_step(facts: Facts, known: Model | None) -> dict[str, int]:
-    """A step is of all layers of a model, once, in their own mix."""
+    """The layers of a step: all layers of a model once, in the model's mix."""
     if facts["v_dim"]:
-        raise Left(INVALID, f"a step stores rows of V as wide as K's, not {facts['v_dim']}")
+        raise Left(INVALID, f"a step needs rows of V as wide as K's, not {facts['v_dim']}")
     if facts["k_scale"] == CHANNEL:
-        raise Left(INVALID, "a step scales K by token")
+        raise Left(INVALID, "a step has a scale of K for each token: ask for k_scale=token")
     if facts["kept"]:
-        raise Left(INVALID, "layers of a step keep the tokens of their window alone")
+        raise Left(INVALID, "layers of a step keep only the tokens of their window: ask for kept=0")
     if facts["residency"] != DEFAULTS["residency"]:
-        raise Left(INVALID, f"a step walks all layers in turn: it is never {facts['residency']}")
+        raise Left(INVALID, f"a step walks all layers in turn, it is never {facts['residency']}")
     layers = facts["layers"] or facts["whole"] or (known and known.layers)
     if not layers:
-        raise Left(INVALID, "a step is of all layers of a model: ask for layers, or a model")
+        raise Left(INVALID, "a step needs a number of layers: ask for layers, or a model")
     every = facts["full_every"]
     if every == "model":
         every = known.window_every if known else 0
@@ -121,11 +121,11 @@ def _of_step(facts: Facts, known: Model | None) -> dict[str, int]:
 
 
 def between_of(facts: Facts, cpus: tuple[int, ...], site: Site) -> int:
-    """Bytes, whole lines of them."""
+    """Bytes to read between passes, in full cache lines."""
     asked: str | float | Relative = facts["between"]
     if isinstance(asked, str):
         if not facts["model"]:
-            raise Left(INVALID, f"between = {asked} takes a model")
+            raise Left(INVALID, f"between = {asked} needs a model")
         try:
             asked = layer_weights(facts["model"], asked.removeprefix(OF_MODEL))
         except BadArgument as error:
@@ -137,12 +137,14 @@ def between_of(facts: Facts, cpus: tuple[int, ...], site: Site) -> int:
             raise Left(UNKNOWN, f"no L{asked.level} is known for {which}")
         asked = asked.factor * held
     if asked and facts["residency"] == "evicted":
-        raise Left(INVALID, "evicted reads all that caches hold between passes already")
+        raise Left(INVALID, "evicted already flushes all caches between passes: ask for between=0")
     return whole_lines(asked)
 
 
 def _of_lengths(shape: Shape) -> Shape:
-    """Those that are all the context are even."""
+    """The shape with checked lengths. If all sequences are as long as the context, they are
+    even.
+    """
     held = shape.held
     if len(held) != shape.batch:
         what = f"{len(held)} lengths are listed for a batch of {shape.batch}"
@@ -154,7 +156,9 @@ def _of_lengths(shape: Shape) -> Shape:
 
 
 def _capacity(facts: Facts, context: int) -> int:
-    """Of a cache that grows, twice what it holds where nobody says to what."""
+    """The capacity; unless it is given, twice the context for a cache that grows, else the
+    context.
+    """
     if facts["op"] in UNCACHED:
         return context
     capacity = facts["capacity"] or context * (2 if facts["op"] == "repack" else 1)
@@ -164,7 +168,7 @@ def _capacity(facts: Facts, context: int) -> int:
 
 
 def refuse_idle(point: Point) -> None:
-    """A cache that has room for as many tokens already, if only in its last block."""
+    """Refuse to grow a cache that already has that room, perhaps in its last block."""
     shape = point.shape
     full = replace(point, shape=replace(shape, capacity=shape.context))
     if slice_of(full) == slice_of(point):
@@ -172,8 +176,8 @@ def refuse_idle(point: Point) -> None:
 
 
 def _tokens(facts: Facts, heads: list[int], cpus: tuple[int, ...], site: Site) -> int:
-    """A context relative to a cache as tokens of this layout, dtype and batch: what is to fit is
-    rounded down, what is to fill it, up.
+    """The context in tokens. A size relative to a cache depends on layout, dtype and batch: below 1
+    it is rounded down so that it fits, from 1 on it is rounded up.
     """
     context: int | Relative = facts["context"]
     if not isinstance(context, Relative):
@@ -200,8 +204,8 @@ def _tokens(facts: Facts, heads: list[int], cpus: tuple[int, ...], site: Site) -
 
 
 def _refuse_closed(facts: Facts, context: Relative, cpus: tuple[int, ...], site: Site) -> None:
-    """Only what is meant to lie in L3: a slice or more of them, all small enough, walked again and
-    again.
+    """Refuse a size for L3 if no footprint of these CPUs lies only in L3. It matters for one or
+    more slices that L3 could hold, walked again and again.
     """
     slices = facts["layers"] or (1 if facts["residency"] == "hot" else math.inf)
     if (

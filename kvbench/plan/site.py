@@ -1,5 +1,5 @@
-"""What an expansion asks the machine and the library, each question once: points of a sweep repeat
-them. And what the words of a grid's axes stand for here.
+"""The machine and the library as an expansion asks them. Answers are cached, because the points of
+a sweep repeat the questions. Also: what the words of a grid's axes mean here.
 """
 
 from collections.abc import Iterable, Mapping
@@ -28,12 +28,14 @@ from kvbench.suite import AXES
 from kvbench.suite.axes import BY_KERNEL, NODES, words
 from kvbench.suite.values import ALL, Axes
 
-NONE = "-"  # of a layout or dtype: a kernel has none
+NONE = "-"  # the layout or dtype of a kernel that has none
 
 
 class Site:
-    """`memory`: bytes that a point may take. `isa`: the tier that "best" means. `peers`: builds of
-    those that are asked for, by word; empty where all are.
+    """What is available here.
+
+    memory: bytes that a point may take. isa: the instruction set that "best" means. peers: the
+    builds that were asked for, by name; empty if all peers are asked for.
     """
 
     def __init__(
@@ -64,7 +66,9 @@ class Site:
         return known(word, build.path, build.python)
 
     def engines(self, asked: Iterable[str]) -> tuple[str, ...]:
-        """Words of engines: of one that a grid names, all its builds that are asked for."""
+        """The names of the engines in a grid. An engine's name stands for all its builds that were
+        asked for.
+        """
         found = dict[str, None]()
         for engine in asked:
             own = [word for word in self.peers if engine in (word, engine_of(word))]
@@ -73,8 +77,8 @@ class Site:
 
     @cache
     def words_of(self, op: str, axis: str) -> tuple[str, ...]:
-        """What an op's kernels have of an axis, in the registry's order. A plug-in adds its
-        variants, and no tier or format that the library's own kernels are not for.
+        """The values of an axis that an op's kernels have, in the registry's order. A plug-in adds
+        its variants, but no tier and no format that the library's own kernels lack.
         """
         kernels = (
             kernel
@@ -86,13 +90,13 @@ class Site:
 
     @cache
     def lacks(self, op: str) -> dict[str, str]:
-        """What no kernel of an op has, by axis, with the word that stands for that."""
+        """The axes that no kernel of an op has, with the word "-" for them."""
         axes = ("layout", "dtype")
         return {axis: NONE for axis in axes if self.words_of(op, axis) == (NONE,)}
 
     @cache
     def cpus(self, cpus: str | None, threads: int | str) -> tuple[int, ...]:
-        """One CPU for each thread, sorted: the same ones are one point. A sweep does not put two
+        """One CPU for each thread, sorted, so that equal sets are one point. A sweep never puts two
         threads on one CPU.
         """
         found = place(self.machine, cpus, threads)
@@ -102,7 +106,7 @@ class Site:
 
     @cache
     def loading(self, cpus: str | None, where: str) -> tuple[int, ...]:
-        """As placement.loading() has them, sorted."""
+        """As placement.loading(), sorted."""
         return tuple(sorted(loading(self.machine, cpus, where)))
 
     @cache
@@ -110,7 +114,7 @@ class Site:
         return chaser(self.machine, cpus, where)
 
     def refuse_unknown(self, cpus: str | None) -> None:
-        """What is neither a list of CPUs nor a word for some here."""
+        """Refuse text that is neither a list of CPUs nor a word for CPUs of this machine."""
         known = (*PLACES, *words_of(self.machine))
         if cpus and not cpus[0].isdigit() and cpus not in known:
             raise unknown_word("cpus", cpus, known)
@@ -121,19 +125,21 @@ class Site:
 
     @cache
     def level_bytes(self, cpus: tuple[int, ...], level: int) -> int | None:
-        """All caches of a level that serve these CPUs; None unless it is known for each of them."""
+        """The size of all caches of a level that serve these CPUs; None unless it is known for
+        every CPU.
+        """
         found = levels(self.machine, cpus).get(level, ())
         served = {cpu for cache in found for cpu in cache.cpus}
         return sum(cache.size for cache in found) if set(cpus) <= served else None
 
     @cache
     def closed(self, cpus: tuple[int, ...]) -> str:
-        """Why no footprint tests L3 on these CPUs; empty where one does."""
+        """Why no footprint tests L3 on these CPUs; empty if one does."""
         return suggestion(self.machine, cpus)
 
     @cache
     def scaled(self, dtype: str) -> bool:
-        """Whether a dtype has scales: only then their own dtype matters."""
+        """Whether a dtype has separate scales. Only then the dtype of the scales matters."""
         return (
             dtype != NONE
             and len(
@@ -147,7 +153,7 @@ class Site:
 
     @cache
     def scales_blocks(self, dtype: str) -> bool:
-        """Whether a scale is of a block of elements, and lies in their row."""
+        """Whether a scale belongs to a block of elements, and lies in their row."""
         return dtype != NONE and block_of(dtype, self.library)[0] > 1
 
     @cache
@@ -160,12 +166,14 @@ class Site:
 
 
 def kernels_of(library: Library) -> list[Kernel]:
-    """What points may be of: the library's own, and whole steps."""
+    """The kernels that points may use: the library's own, and those of whole steps."""
     return [*library.kernels(), *(_steps(library) if library.takes_series else ())]
 
 
 def _steps(library: Library) -> list[Kernel]:
-    """A whole step stores and decodes: it takes what both have a kernel of. No plug-in's does."""
+    """The kernels of whole steps. A step appends and decodes, so it has the kernels that both ops
+    have. Plug-ins have none.
+    """
     stored = {
         (each.layout, each.dtype, each.isa) for each in library.kernels() if each.op == "append"
     }
@@ -179,9 +187,11 @@ def _steps(library: Library) -> list[Kernel]:
 
 
 def resolved(axes: Axes, op: str, site: Site) -> dict[str, tuple[Any, ...]]:
-    """All axes, for one op: "all" spelled out, "best" named, what is not asked for by default."""
+    """All axes of a grid for one op: "all" becomes a list, "best" a name, and axes that the grid
+    leaves out have their defaults.
+    """
     found = {axis: axes.get(axis, (DEFAULTS[axis],)) for axis in AXES} | {"op": (op,)}
-    found |= {axis: axes.get(axis, (None,)) for axis in MODEL_SAYS}  # as the model has it
+    found |= {axis: axes.get(axis, (None,)) for axis in MODEL_SAYS}  # None: the model's value
     for axis, values in found.items():
         if axis not in ("threads", "op") and ALL in values:
             found[axis] = site.words_of(op, axis) if axis in BY_KERNEL else words(axis)
@@ -196,13 +206,13 @@ def resolved(axes: Axes, op: str, site: Site) -> dict[str, tuple[Any, ...]]:
 
 
 def threads_of(op: str, asked: int | str) -> int | str:
-    """All threads, of an op that is of one, are that one."""
+    """The threads to ask for: an op that runs on one thread has one by default."""
     return 1 if op in ALONE and asked == DEFAULTS["threads"] else asked
 
 
 def _named(axes: Axes, site: Site) -> dict[str, tuple[Any, ...]]:
-    """What "best" and "powers" mean, where they are asked for; no place may be named that this
-    machine lacks.
+    """The values that "best", "nodes" and "powers" mean, for the axes that are given. Unknown words
+    for CPUs are refused.
     """
     found: dict[str, tuple[Any, ...]] = {}
     if isas := axes.get("isa"):
@@ -228,7 +238,7 @@ def _named(axes: Axes, site: Site) -> dict[str, tuple[Any, ...]]:
 
 
 def constraint(table: Axes, site: Site) -> Axes:
-    """ "all" of an axis of words matches any."""
+    """The values of a skip that are compared. An axis of words that has "all" matches any value."""
     axes = {
         axis: values for axis, values in table.items() if axis == "threads" or ALL not in values
     }

@@ -1,5 +1,5 @@
-"""What a whole step is made of: layers that attend to all tokens, and layers with a window, whose
-caches are rings of that length.
+"""The parts of a whole step: layers that attend to all tokens, and layers with a window. The cache
+of a layer with a window is a ring of that length.
 """
 
 from dataclasses import dataclass, replace
@@ -9,8 +9,9 @@ from kvbench.model import Point
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """Layers of a step that are alike. `point`: a decode of them, in rotation. `layers`: their
-    places among all layers of the step.
+    """Layers of a step that are alike.
+
+    point: a decode of them, in rotation. layers: their positions among all layers of the step.
     """
 
     point: Point
@@ -18,7 +19,9 @@ class Part:
 
 
 def parts(step: Point) -> tuple[Part, ...]:
-    """Layers that attend to all tokens first. Of no kind there are none."""
+    """The parts of a step, layers that attend to all tokens first. A kind without layers has no
+    part.
+    """
     shape = step.shape
     slides = [_slides(step, layer) for layer in range(shape.layers)]
     found = []
@@ -30,7 +33,7 @@ def parts(step: Point) -> tuple[Part, ...]:
 
 
 def _slides(step: Point, layer: int) -> bool:
-    """Whether it leaves some of the tokens out."""
+    """Whether the layer attends only to a part of the tokens."""
     shape = step.shape
     if not 0 < shape.window < shape.context:
         return False

@@ -1,9 +1,9 @@
-"""What a sweep measures beside its points, in the same run.
+"""Choose what a sweep measures beside its points, in the same run.
 
-Witnesses: probes that points are held against: reads and copies of the same footprints, CPUs, pages
-and tier; of memory by fewer of the threads, too; what computes, and the clock; the latency of each
-level where a thread chases. Contrasts: which points are timed in the same rounds, one set for each
-question that a suite's points ask side by side.
+Witnesses are the probes that points are compared with: reads and copies of the same footprints on
+the same CPUs, pages and tier; reads of memory, also by fewer threads; multiply-adds, and the clock;
+and the latency of each level if a thread chases. Contrasts are sets of points that are timed in the
+same rounds, one set for each question about a factor.
 """
 
 import math
@@ -38,22 +38,24 @@ from kvbench.plan.needs import PROCESS, stores
 from kvbench.plan.probes import GRAIN, latencies
 from kvbench.regime import classify, dram_bytes
 
-_PER_OCTAVE = 4  # footprints closer together than that share a ceiling
+_PER_OCTAVE = 4  # steps of footprints; footprints of one step share a ceiling
 _COPIES = ("copy", "copy_nt")
-_MOST = 10  # points of a set
+_MOST = 10  # points of a set, at most
 _FIELDS = [field.name for field in POINT], [field.name for field in SHAPE]
 _values = attrgetter(*_FIELDS[0], *(f"shape.{name}" for name in _FIELDS[1]))
-_USUAL = DEFAULTS | {"order": None}  # most caches have no blocks
+_USUAL = DEFAULTS | {"order": None}  # a cache without blocks has no order
 _UNPAGED: dict[str, Any] = {
     field.name: _USUAL[field.name] for field in POINT if field.within == "layout"
 }
 _DEFAULTS = tuple(_USUAL[name] for names in _FIELDS for name in names)
-_SHARE = 0.25  # of the memory there is, for a set's arenas
+_SHARE = 0.25  # of free memory, for the arenas of a set
 
 
 def witnesses(found: Mapping[Point, Needs], machine: Machine) -> tuple[Probe, ...]:
-    """Memory too, for every set of CPUs: whether a cache is faster than that is what is asked."""
-    alike = {  # points with the same witnesses: each is asked for once
+    """The probes for these points. Memory is read on every set of CPUs, to tell whether a cache is
+    faster.
+    """
+    alike = {  # one point for each set of equal witnesses
         (n.walked, p.residency == "evicted", p.isa, p.cpus, p.pages, stores(p), _ops(p), p.chase): p
         for p, n in found.items()
     }
@@ -64,7 +66,7 @@ def witnesses(found: Mapping[Point, Needs], machine: Machine) -> tuple[Probe, ..
 def _of(point: Point, needed: Needs, machine: Machine) -> Iterator[Probe]:
     far = needed.far
     footprint = far if point.residency == "evicted" else needed.walked
-    # memory may need no more
+    # fewer threads may read memory as fast
     fewer = [point.cpus[: 1 << bit] for bit in range((point.threads - 1).bit_length())]
     walked = [
         (point.cpus, _near(footprint, point, machine, far)),
@@ -85,14 +87,14 @@ def _of(point: Point, needed: Needs, machine: Machine) -> Iterator[Probe]:
 
 
 def _ops(point: Point) -> tuple[str, ...]:
-    """Of the probes that need no memory."""
+    """The probes that need no memory."""
     own = default_library().computes(point.variant, point.kv_dtype)
     return tuple(dict.fromkeys((FLOPS, *own, "clock")))
 
 
 def _near(footprint: int, point: Point, machine: Machine, far: int) -> float:
-    """All that no cache holds is alike. Else a neighbour of the same regime, which others may
-    share.
+    """The footprint of the probe: the far one for all that no cache holds; else a rounded one in
+    the same regime, which several points can share.
     """
     if footprint >= (dram_bytes(machine, point.cpus) or far):
         return far
@@ -104,13 +106,16 @@ def _near(footprint: int, point: Point, machine: Machine, far: int) -> float:
 
 
 def contrasts(needs: Mapping[Point, Needs], machine: Machine, memory: int) -> tuple[Contrast, ...]:
-    """`memory`: bytes that there are. Of points that differ in a factor alone, that the same level
-    feeds and that have one query, nothing between their passes and no chase beside them, the line
-    with most of them, then the one nearest to the defaults, that fits a share of it. Of layouts the
-    one nearest to the defaults and further ones, until each stands beside another: no dtype and
-    variant has all. Of several lengths every line that fits: they differ in how much they read. Of
-    dtypes with pairs among them one of each variant, or where that does not fit each pair beside
-    its halves.
+    """The sets of points to time side by side. `memory`: bytes that are free.
+
+    Candidates differ in one factor only, have one query, read nothing between passes and have no
+    chase. For each factor, op and cache level: the largest set that fits a quarter of memory; of
+    equal sets the one nearest the defaults. Exceptions:
+
+    - layout: the set nearest the defaults, and further ones until each layout is in a set, because
+      no dtype and variant has all layouts
+    - lengths: every set that fits, because sets differ in how much they read
+    - dtype, with pairs: one set for each variant; if that does not fit, each pair with its halves
     """
     found, seen = list[Contrast](), defaultdict[tuple[str, ...], set[str]](set)
     own = [p for p in needs if not p.streamed and p.shape.q_len == 1 and p.chase == NONE]
@@ -134,40 +139,41 @@ def contrasts(needs: Mapping[Point, Needs], machine: Machine, memory: int) -> tu
 
 
 def _halves(line: Sequence[Point]) -> list[tuple[Point, ...]]:
-    """Each pair of dtypes beside those of its halves, by all scales."""
+    """A set for each pair of dtypes: the pair and its two formats, with all scales."""
     pairs = dict.fromkeys(point.kv_dtype for point in line if point.v_dtype)
     alike = ({pair, *apart(pair)} for pair in pairs)
     return [tuple(point for point in line if point.kv_dtype in own) for own in alike]
 
 
 def _rank(factor: str, line: Sequence[Point]) -> tuple[int, ...]:
+    """The order in which sets are tried, the smallest rank first."""
     if factor == LAYOUT:
         return min(map(_unusual, line)), -len(line)
     return -len(line), sum(map(_unusual, line))
 
 
 def fit(points: Iterable[Point], needs: Mapping[Point, Needs], memory: int) -> bool:
-    """Whether the arenas of a set take no more than their share of memory."""
+    """Whether the arenas of a set fit in the share of memory that a set may take."""
     return sum(needs[point].arena for point in points) <= _SHARE * memory
 
 
 def _of_each_value(line: Sequence[Point], factor: str) -> tuple[Point, ...]:
-    """Of points with one value the one nearest to the defaults."""
+    """For each value of the factor, the point nearest the defaults."""
     found = grouped((value(point, factor), point) for point in sorted(line, key=_unusual))
     nearest = [first for first, *_ in found.values()]
     return tuple(sorted(nearest[:_MOST], key=line.index))
 
 
 def _unusual(point: Point) -> int:
-    """How many values are not the defaults."""
+    """How many fields differ from the defaults."""
     return sum(map(ne, _values(point), _DEFAULTS))
 
 
-# ---- lines of peers: what is timed in the same rounds --------------------------------------------
+# ---- lines of peers: the points that are timed in the same rounds --------------------------------
 
 
 def line_of(point: Point) -> Point:
-    """Ours whose memory, values and witnesses all of its line have: the first variant and
+    """Our point that all of a line share memory, values and witnesses with: the first variant and
     layout.
     """
     variant, layout = (default_library().words(name)[0] for name in ("variant", "layout"))
@@ -180,8 +186,8 @@ def is_peer(point: Visited) -> TypeGuard[Point]:
 
 
 def peer_lines(points: Iterable[Visited]) -> dict[Point, list[Point]]:
-    """Those that have peers, each with ours that are of it: other layouts have memory of their
-    own. Points that differ in the queries of a step are of one.
+    """The lines that have peers, each with its points. Ours are left out if their layout needs
+    other memory. Points that differ only in q_len belong to one line.
     """
     own = [point for point in points if isinstance(point, Point)]
     found: dict[Point, list[Point]] = {_of_one(point): [] for point in own if is_peer(point)}
@@ -193,18 +199,19 @@ def peer_lines(points: Iterable[Visited]) -> dict[Point, list[Point]]:
 
 
 def _of_one(point: Point) -> Point:
+    """The line's point with one query per sequence."""
     line = line_of(point)
     return replace(line, shape=replace(line.shape, q_len=1))
 
 
 def value_bytes(shape: Shape) -> int:
-    """Of a slice in float32, which every peer of a line gets."""
+    """Bytes of a slice in float32. Every peer of a line gets these values."""
     return 4 * shape.kv_heads * shape.context * (shape.head_dim + shape.width_of_v)
 
 
 def crowded(needed: Mapping[Point, Needs], memory: int) -> list[Point]:
-    """Peers whose line does not fit memory: there each has a store of its own, beside the values
-    that all of them get.
+    """Peers whose line does not fit memory. Each peer of a line has a store of its own, beside the
+    values that all of them get.
     """
     found = []
     for line, points in peer_lines(needed).items():

@@ -1,4 +1,4 @@
-"""What is asked for, from the files in suites/."""
+"""Read suites: what a sweep is asked to measure."""
 
 from kvbench.suite.axes import AXES, read_axis
 from kvbench.suite.models import Model, model, models, stated

@@ -1,10 +1,16 @@
 """The axes of a sweep, and how their values are written.
 
-A value stands alone or in a list. Counts: 4096, "4k", or a range by a factor, "256..64k x2".
-context: also a size of one slice relative to caches, "0.5xL3". window, layers and full_every: also
-"model". between: bytes, of which "64m" are 64 MiB, "0.5xL3", or "model:q4_0". Numbers: decimals.
-Words: also "all". dtype: also K + V, "q8_0+q4_0". threads: also words. lengths: also a draw of a
-trace, or a file, whose numbers they then are.
+A value stands alone or in a list.
+
+counts                      4096, "4k", or a range by a factor, "256..64k x2"
+context                     also the size of one slice relative to caches, "0.5xL3"
+window, layers, full_every  also "model"
+between                     bytes such as "64m" (MiB), "0.5xL3", or "model:q4_0"
+numbers                     decimals
+words                       also "all"
+dtype                       also K + V, "q8_0+q4_0"
+threads                     also words
+lengths                     also a draw from a trace, or a file of numbers
 """
 
 import math
@@ -29,17 +35,17 @@ from kvbench.suite.values import ALL, Relative
 from kvbench.units import COUNT, cpu_list, whole
 
 AXES = {field.name: field for field in FIELDS if field.axis}
-BY_KERNEL = ("variant", "layout", "dtype", "isa")  # "all" of these depends on the op
-MOST = 100_000  # values of an axis, and points of a suite
-_LARGEST = 1 << 31  # of any count
-_HIGHEST = 1e6  # of any other number
-_SEQUENCES = 4096  # of a batch, whose lengths a file lists
+BY_KERNEL = ("variant", "layout", "dtype", "isa")  # axes whose "all" depends on the op
+MOST = 100_000  # values of an axis, or points of a suite
+_LARGEST = 1 << 31  # the largest count
+_HIGHEST = 1e6  # the largest number that is not a count
+_SEQUENCES = 4096  # the most lengths that a file may list
 _RANGE = re.compile(rf"{COUNT}\s*\.\.\s*{COUNT}\s*x\s*([0-9]{{1,9}}(?:\.[0-9]{{1,9}})?)")
 _RELATIVE = re.compile(r"([0-9]{1,6}(?:\.[0-9]{1,6})?)\s*x\s*L([1-3])")
 _DECIMAL = r"[0-9]{1,7}(?:\.[0-9]{1,9})?"
 OF_MODEL = "model:"  # before the format of a layer's weights
-NODES = "nodes"  # of memory or of CPUs: each in turn
-_WORDS = {  # that stand beside counts, by kind
+NODES = "nodes"  # of memory or CPUs: each NUMA node in turn
+_WORDS = {  # words that are allowed beside counts, by kind
     "window": ("model",),
     "layers": ("model",),
     "full_every": ("model",),
@@ -47,7 +53,7 @@ _WORDS = {  # that stand beside counts, by kind
     "memory": (LOCAL, INTERLEAVE, NODES),
     "cpus": (NODES,),
 }
-_MOST = {"threads": MOST_THREADS, "queries": MOST_QUERIES}  # by kind, of what has fewer
+_MOST = {"threads": MOST_THREADS, "queries": MOST_QUERIES}  # by kind, if lower than _LARGEST
 _FROM_ZERO = (
     "count from 0",
     "window",
@@ -63,7 +69,7 @@ _FORMS = {
     ),
     "window": 'tokens such as 1024 or "1k", 0 for all, or "model"',
     "layers": (
-        'slices such as 16, 0 for more than caches hold, or "model" for whole sets of its layers'
+        'slices such as 16, 0 for more than caches hold, or "model" for full sets of its layers'
     ),
     "full_every": 'layers such as 6, 0 for none, or "model"',
     "between": 'bytes such as "64m", 0 for none, a size such as "0.5xL3", or "model:q4_0"',
@@ -84,8 +90,8 @@ _FORMS = {
 
 
 def read_axis(where: str, name: str, value: Any, library: Library | None = None) -> tuple[Any, ...]:
-    """The values of an axis, each once. `where` is what a message begins with; the words of kernels
-    are `library`'s.
+    """The values of an axis, each once. `where` begins every message. `library` has the words of
+    kernels.
     """
     values = value if isinstance(value, list) else [value]
     if not values:
@@ -97,19 +103,21 @@ def read_axis(where: str, name: str, value: Any, library: Library | None = None)
 
 
 def form(name: str, library: Library | None = None) -> str:
-    """How a value of an axis is written."""
+    """How a value of an axis is written, for messages."""
     kind = AXES[name].kind
     pairs = "; or K + V, such as q8_0+q4_0" if name == "dtype" else ""
     return f"one of: {', '.join(words(name, library))}{pairs}" if kind == "word" else _FORMS[kind]
 
 
 def words(name: str, library: Library | None = None) -> tuple[str, ...]:
-    """All words of an axis. Those of kernels are the library's; pairs of dtypes are not listed."""
+    """All words of an axis. Words of kernels come from the library. Pairs of dtypes are not
+    listed.
+    """
     library = library or default_library()
     if AXES[name].words:
         return AXES[name].words
     if name == "model":
-        # no kernel walks latent rows
+        # no kernel reads latent rows
         return tuple(name for name, model in models().items() if not model.latent)
     if name == "engine":
         return (OURS, *entries())
@@ -120,19 +128,20 @@ def words(name: str, library: Library | None = None) -> tuple[str, ...]:
             )
         )
     found = library.words(name)
-    # what the library chooses, or this CPU
+    # the default is a choice of the library or of this CPU
     return found if DEFAULTS[name] in found else (DEFAULTS[name], *found)
 
 
 def unknown(
     where: str, word: Any, allowed: Iterable[str], what: str = "is not known"
 ) -> BadArgument:
+    """The error for a word that is not allowed, with the allowed words as its hint."""
     return BadArgument(f"{where} {what}", one_of(word, allowed))
 
 
 def shown(value: Any) -> str:
-    """A value as a message quotes it: not all of what somebody's file may hold."""
-    # Python prints no more than some digits
+    """A value as a message quotes it, shortened: a file may hold anything."""
+    # Python refuses to print very long integers
     huge = isinstance(value, int) and value.bit_length() > 128
     text = f"a whole number of {value.bit_length()} bits" if huge else repr(value)
     return text if len(text) <= 60 else f"{text[:57]}..."
@@ -141,8 +150,8 @@ def shown(value: Any) -> str:
 def from_options(
     options: Iterable[str], library: Library | None = None
 ) -> dict[str, tuple[Any, ...]]:
-    """ "context=1k,8k" as values by axis; an axis given twice has both. `library`: whose words they
-    are.
+    """Values by axis, from options such as "context=1k,8k". An axis that is given twice has both
+    values. `library` has the words of kernels.
     """
     found: dict[str, list[Any]] = {}
     for option in options:
@@ -161,7 +170,9 @@ def from_options(
 
 
 def absolute(option: str) -> str:
-    """With the whole path of a file that it names, for whoever reads it in another folder."""
+    """The option with absolute paths of the files that it names, so that it can be read in another
+    folder.
+    """
     name, _, text = option.partition("=")
     if name.strip() != "lengths":
         return option
@@ -171,7 +182,7 @@ def absolute(option: str) -> str:
 
 
 def _items(name: str, text: str) -> list[Any]:
-    """At commas; but those of a list of CPUs are its own."""
+    """The text split at commas. A list of CPUs keeps its commas."""
     if name == "cpus" and text[:1].isdigit():
         return [text]
     return [
@@ -184,7 +195,7 @@ def _items(name: str, text: str) -> list[Any]:
 
 
 def _values(where: str, name: str, value: Any, library: Library | None) -> Iterable[Any]:
-    """Those that one item of a list stands for."""
+    """The values that one item of a list stands for."""
     kind = AXES[name].kind
     if kind == "word":
         allowed = words(name, library)
@@ -215,12 +226,12 @@ def _values(where: str, name: str, value: Any, library: Library | None) -> Itera
         and (found := _RELATIVE.fullmatch(value.strip()))
     ):
         if not float(found[1]):
-            raise BadArgument(f"{where}: {shown(value)} is nothing", form(name))
+            raise BadArgument(f"{where}: {shown(value)} is a size of 0", form(name))
         return [Relative(float(found[1]), int(found[2]))]
     if kind == "between" and isinstance(value, str) and value.startswith(OF_MODEL):
         dtype, known = value.removeprefix(OF_MODEL), words("dtype", library)
         if dtype not in known:
-            raise unknown(f"{where}: {shown(value)}", dtype, known, "is no format of weights")
+            raise unknown(f"{where}: {shown(value)}", dtype, known, "is not a format of weights")
         return [value]
     return _counts(where, name, value)
 
@@ -235,7 +246,9 @@ def _number(where: str, name: str, value: Any) -> float:
 
 
 def _lengths(where: str, text: str) -> str:
-    """As a point has them: those of a file stand for themselves, whatever it holds later."""
+    """The lengths as a point has them. A file's numbers are copied, so that later changes of the
+    file do not matter.
+    """
     if _is_lengths(text):
         return text
     try:
@@ -253,13 +266,13 @@ def _lengths(where: str, text: str) -> str:
 
 
 def _is_lengths(text: str) -> bool:
-    """A word, and no file."""
+    """Whether the text is a word for lengths, not the name of a file."""
     drawn = "|".join((RAGGED, TRACE, MEAN, LONGEST))
     return text == EVEN or bool(re.fullmatch(rf"({drawn}):[0-9]{{1,18}}", text))
 
 
 def _are_cpus(value: Any) -> bool:
-    """Which of them there are is asked later, of the machine."""
+    """Whether the value may name CPUs. The machine is asked later whether it has them."""
     try:
         named = isinstance(value, str) and (
             value in PLACES or re.fullmatch(r"[A-Za-z][\w. -]{0,40}", value)
@@ -291,7 +304,9 @@ def _counts(where: str, name: str, value: Any) -> Iterator[int]:
 
 
 def _range(where: str, low: int, high: int, factor: float) -> Iterator[int]:
-    """From `low` on, each the one before times `factor`, up to `high` itself where that is met."""
+    """From `low` on, each number the one before times `factor`, up to `high`, which is included if
+    it is met.
+    """
     if not 0 < low <= high or factor <= 1:
         raise BadArgument(
             f"{where}: the range from {low} to {high} by x{factor:g} is empty", _FORMS["count"]

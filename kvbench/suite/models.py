@@ -1,4 +1,4 @@
-"""Geometry of published models, from suites/models.toml."""
+"""The geometry of published models, from suites/models.toml."""
 
 import tomllib
 from dataclasses import dataclass
@@ -20,9 +20,9 @@ _MODELS = Path("suites", "models.toml")
 class Model(Geometry):
     """A published model.
 
-    latent: elements of a K row that are V, too, where one row of each token serves all heads; 0: V
-    has its own. weights: those published, None where the list does not say. vocabulary: logits of
-    a token; 0 where the list does not say.
+    latent: elements of a K row that also serve as V, if one row of each token serves all heads; 0:
+    V has its own rows. weights: as published; None if the list has none. vocabulary: logits of a
+    token; 0 if the list has none.
     """
 
     source: str
@@ -43,6 +43,7 @@ def models() -> dict[str, Model]:
 
 
 def model(name: str) -> Model:
+    """The model of that name; an unknown name is refused."""
     known = models()
     if name not in known:
         raise unknown_word("model", name, known)
@@ -50,12 +51,12 @@ def model(name: str) -> Model:
 
 
 def layer_weights(name: str, dtype: str) -> int:
-    """Bytes of one of its layers' weights, all of them in that format."""
+    """Bytes of the weights of one of the model's layers, all in that format."""
     return packed(stated(name, "hidden", "intermediate").layer_elements, dtype)
 
 
 def stated(name: str, *facts: str) -> Model:
-    """A model of which suites/models.toml says these, too."""
+    """The model of that name; refused if suites/models.toml lacks one of these facts about it."""
     found = model(name)
     if missing := [fact for fact in facts if not getattr(found, fact)]:
         others = [

@@ -1,19 +1,19 @@
-"""Suite files: where they are, and what they say.
+"""Find and read suite files.
 
 question = "What does the suite ask?"
-launches = 3               # as samples and sample_time, only where the defaults do not suit
-contrasts = false          # no points side by side: each by itself
-until_decided = 360        # seconds of a run, within which launches are added while questions are
-                           # open
+launches = 3               # optional, as samples and sample_time: only if the defaults do not suit
+contrasts = false          # time no points side by side
+until_decided = 360        # seconds from the start within which launches are added while questions
+                           # are open
 
-[axes]                     # of every grid
+[axes]                     # for every grid
 model = "llama-3-8b"
 
-[[grid]]                   # none, or many: axes of its own
+[[grid]]                   # none, one or more, each with axes of its own
 layout = "all"
 context = ["0.5xL3", "256..64k x2"]
 
-[[skip]]                   # leaves out what matches all of it
+[[skip]]                   # leave out combinations that match every axis here
 layout = "paged"
 dtype = ["f32", "i8"]
 """
@@ -36,8 +36,8 @@ _KEYS = ("question", *_NUMBERS, "contrasts", "axes", "grid", "skip")
 
 
 def shipped() -> dict[str, Path]:
-    """The suites that come with the package, by name. An editable install keeps them apart from the
-    Python files.
+    """The suites that come with the package, by name. In an editable install they lie apart from
+    the Python files.
     """
     found: dict[str, Path] = {}
     for folder in kvbench.__path__:
@@ -48,8 +48,8 @@ def shipped() -> dict[str, Path]:
 
 
 def find(name: str, library: Library | None = None) -> Suite:
-    """A shipped suite by its name, or any other by a path that ends in .toml. `library`: whose
-    words it may use.
+    """The suite of that name that comes with the package, or the suite at a path that ends in
+    .toml. `library` has the words that it may use.
     """
     if name.endswith(".toml"):
         return load(Path(name), library=library)
@@ -61,7 +61,7 @@ def find(name: str, library: Library | None = None) -> Suite:
 
 
 def load(path: Path, source: str = "", library: Library | None = None) -> Suite:
-    """`source` is what messages call the file."""
+    """Read a suite from a file. `source`: the name of the file in messages."""
     source = source or str(path)
     content = _content(path, source)
     for key in content:
@@ -128,7 +128,7 @@ def _tables(
     tables = content.get(key, [])
     if not isinstance(tables, list):
         raise BadArgument(
-            f"{source}: {key} is no list of tables", f"write [[{key}]] over each of them"
+            f"{source}: {key} is not a list of tables", f"write [[{key}]] above each table"
         )
     yield from (
         _axes(f"{source}: {key} {number}", table, library) for number, table in enumerate(tables, 1)
@@ -147,5 +147,5 @@ def _axes(where: str, table: Any, library: Library | None) -> Axes:
 
 
 def _key(text: str) -> str:
-    """As a message may show it."""
+    """A key as messages quote it."""
     return shown(text).strip("'\"")

@@ -1,4 +1,4 @@
-"""Lengths of requests as somebody has met them: drawn from a table of suites/traces/."""
+"""Lengths of real requests, drawn from a table in suites/traces/."""
 
 import random
 import tomllib
@@ -8,13 +8,16 @@ from pathlib import Path
 import kvbench
 from kvbench.errors import BadLibrary
 
-TRACE, MEAN, LONGEST = "trace", "trace-mean", "trace-longest"  # what a batch has of a draw
+# what a batch takes from a draw: the lengths as drawn, the mean for all, the longest for all
+TRACE, MEAN, LONGEST = "trace", "trace-mean", "trace-longest"
 _TABLE = Path("suites", "traces", "azure-chat-2023.toml")
 
 
 @cache
 def table() -> tuple[int, ...]:
-    """Tokens that a sequence holds in a decode step: each is as likely as the others."""
+    """Numbers of tokens that a sequence may hold in a decode step. All entries are equally
+    likely.
+    """
     for folder in kvbench.__path__:
         if (path := Path(folder) / _TABLE).is_file():
             return tuple(tomllib.loads(path.read_text())["tokens"])
@@ -22,6 +25,6 @@ def table() -> tuple[int, ...]:
 
 
 def drawn(seed: int, batch: int) -> tuple[int, ...]:
-    """Tokens of each sequence. A larger batch of a seed begins with the smaller one."""
+    """Tokens of each sequence. For one seed, a larger batch begins with the smaller batch."""
     every, numbers = table(), random.Random(seed)
     return tuple(every[int(numbers.random() * len(every))] for _ in range(batch))

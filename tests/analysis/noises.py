@@ -1,4 +1,4 @@
-"""Noise of made-up launches, [suites, points, launches], without any change in it."""
+"""Noise of made-up launches, [suites, points, launches], without any change."""
 
 import numpy as np
 from scipy.stats import binom
@@ -7,7 +7,9 @@ DICE = np.random.default_rng(20261121)
 
 
 def most(trials, chance):
-    """More successes than these are a sign that the chance is greater."""
+    """The most successes that this chance plausibly gives: more of them show that the chance is
+    larger.
+    """
     return int(binom.ppf(0.9999, trials, chance))
 
 
@@ -16,7 +18,7 @@ def lognormal(shape):
 
 
 def bimodal(shape):
-    """A third of the launches are in another state, by a quarter slower."""
+    """A third of the launches are 25 % slower: another state."""
     return DICE.normal(0, 0.02, shape) + 0.22 * (DICE.random(shape) < 1 / 3)
 
 
@@ -29,18 +31,18 @@ def heavy(shape):
 
 
 def shared(shape):
-    """All points of a launch share most of their noise: a suite is hit as one."""
+    """All points of a launch share most of their noise."""
     suites, _, launches = shape
     return DICE.normal(0, 0.05, (suites, 1, launches)) + DICE.normal(0, 0.02, shape)
 
 
 def unequal(shape):
-    """Points are not alike, but each is as noisy in all launches."""
+    """Points differ in noise, but each is equally noisy in all launches."""
     return DICE.normal(0, 0.1, shape) * np.random.default_rng(1).lognormal(-1, 1, (*shape[:2], 1))
 
 
 def autocorrelated(shape):
-    """What is left of one launch is still there in the next."""
+    """A part of the noise of one launch remains in the next."""
     noise = lognormal(shape)
     for launch in range(1, shape[-1]):
         noise[..., launch] += 0.5 * noise[..., launch - 1]
@@ -48,7 +50,7 @@ def autocorrelated(shape):
 
 
 def drift(shape):
-    """The second of a pair is slower all along, and more so in later launches."""
+    """The second of each pair is always slower, and more so in later launches."""
     return np.linspace(0, 0.2, shape[-1]) + DICE.normal(0, 0.01, shape)
 
 
@@ -56,8 +58,8 @@ EXCHANGEABLE = (lognormal, bimodal, spiked, heavy, shared, unequal)
 
 
 def tossed(noise):
-    """A coin decides in each launch which side came first, so that its value is as likely below
-    zero.
+    """A coin decides in each launch which side came first, so that either sign is equally
+    likely.
     """
     return lambda shape: noise(shape) * DICE.choice((-1.0, 1.0), shape)
 

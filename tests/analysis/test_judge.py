@@ -42,7 +42,7 @@ def judged(*sides):
 
 
 def normal(counts, *shape, shift=0.0):
-    """The last side is slower by the shift."""
+    """Normal launches; the last side is slower by the shift."""
     sides = [DRAW.normal(0, 1, (*shape, count)) for count in counts]
     return [*sides[:-1], sides[-1] + shift]
 
@@ -63,8 +63,8 @@ def test_chances_are_scipys(counts):
 
 
 def test_ties_speak_for_neither_side():
-    """However they are broken, the chance is no larger: beside all 126 ways to deal nine values to
-    five and four.
+    """However ties are broken, the chance is no larger. Compared with all 126 ways to split nine
+    values into five and four.
     """
 
     def above(values, head):
@@ -110,8 +110,8 @@ def test_intervals_hold_the_truth_as_often_as_they_say(counts):
 
 
 def test_few_launches_have_no_interval():
-    """Three and three: of 20 orders one is the least likely, which is more than 2.5 %; of five
-    signs it is one of 32.
+    """Three and three: the least likely of 20 orders has a chance above 2.5 %. Five signs: one of
+    32 patterns.
     """
     for found, chance in (
         (apart(np.arange(3.0), np.arange(3.0) + 3), 1 / 20),
@@ -159,7 +159,7 @@ def asked(effect, smallest=0.03, noise=1e-3, launches=12, name="a"):
     ("effect", "way"), [(0.0295, ""), (0.0305, SLOWER), (-0.0295, ""), (-0.0305, FASTER), (0.0, "")]
 )
 def test_the_smallest_effect_is_a_share_of_bases_time_both_ways(effect, way):
-    """2.95 % less is 3 % more of head's own time."""
+    """2.95 % less than base is 3 % more from head's side."""
     (found,) = together([asked(effect, noise=1e-4)])
     assert found.changed(LIMITS.rate) == way
 
@@ -211,9 +211,7 @@ def test_a_row_says_what_was_found():
 
 @pytest.mark.parametrize("questions", [1, 7, 42, 55, 1000])
 def test_fewest_launches_that_can_show_one_change(questions):
-    """Sides that lie wholly apart, beside others that are alike, as scipy tests and corrects
-    them.
-    """
+    """Sides that do not overlap, among equal ones, tested and corrected by scipy."""
 
     def shown(count):
         apart_ = mannwhitneyu(
@@ -225,7 +223,9 @@ def test_fewest_launches_that_can_show_one_change(questions):
 
 
 def test_advised_launches_find_one_slow_point_of_fifty():
-    """5 % slower, where launches scatter by 2 %: nine times of ten, and nobody else."""
+    """A point that is 5 % slower, with a scatter of 2 %, is found nine times in ten, and no other
+    point is.
+    """
     draw, found, false = np.random.default_rng(3), 0, 0
     for _ in range(100):
         base, head = draw.normal(0, 0.02, (2, 50, ADVISED))

@@ -63,4 +63,4 @@ def test_one_cpu_is_refused_in_a_line(asked, planted, capsys):
     planted("1")
     code, out, err = told(capsys, *asked.split())
     assert (code, out) == (2, "") and err.count("\n") == 1
-    assert "not enough CPUs: a chase takes a CPU of its own, and 1 CPU is allowed" in err
+    assert "not enough CPUs: a chase takes a CPU of its own, but 1 CPU is allowed" in err

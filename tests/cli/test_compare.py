@@ -122,7 +122,11 @@ def test_exit_codes(runs, capsys, base, head, word, gate):
     [
         (["{base}", "{base}"], 6, ["the same run", "run-base"]),
         (["{base}", "{other}"], 6, ["no point in common"]),
-        (["{base}", "{wrong}"], 6, ["none can be compared", "a wrong answer"]),
+        (
+            ["{base}", "{wrong}"],
+            6,
+            ["no point that both runs have can be compared", "a wrong answer"],
+        ),
         (["{base}", "{slow}", "--noise", "{elsewhere}"], 6, ["two machines"]),
         (["{base}", "{again}", "--noise", "{slow}"], 6, ["two builds"]),
         (["{base}", "{again}", "--min-effect", "much"], 2, ["much", "1%"]),

@@ -1,4 +1,4 @@
-"""A point: its name, by which runs are joined, and the one table of its fields."""
+"""A point: its name, by which runs are joined, and the table of its fields."""
 
 from dataclasses import dataclass, fields, replace
 
@@ -81,7 +81,7 @@ def test_every_field_is_declared_and_has_a_column():
 
 
 def test_a_later_field_is_named_only_where_it_is_not_the_default():
-    """So that the names of older runs, which lack it, stay."""
+    """So the names in older runs, which lack the field, stay valid."""
 
     @dataclass(frozen=True)
     class Made:

@@ -1,4 +1,4 @@
-"""Programs by their names in files."""
+"""Programs and their names in files."""
 
 import pytest
 

@@ -13,7 +13,7 @@ WORDS = ("off", "cross", "weave", "stream")
 
 
 def found(seed, gains, noise, rounds=9, stalls=0.0):
-    """Rounds of presets whose times are the default's over these gains."""
+    """Rounds of presets. The time of each is the default's divided by its gain."""
     dice = np.random.default_rng(seed)
     shape = (rounds, len(WORDS))
     times = np.array([-math.log(gains.get(word, 1.0)) for word in WORDS]) + dice.normal(

@@ -92,7 +92,7 @@ def test_where_nobody_is_left_it_is_refused_at_once(outside, tmp_path, names):
         str(tmp_path / "run"),
     )
     (line,) = done.stderr.splitlines()
-    assert done.returncode == 2 and "no peer that was asked for can be measured" in line
+    assert done.returncode == 2 and "none of the peers asked for can be measured" in line
     assert all(SAID[name] in line for name in names) and not (tmp_path / "run").exists()
 
 

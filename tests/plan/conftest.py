@@ -1,4 +1,4 @@
-"""A suite that a test writes down, expanded."""
+"""A suite written in a test, and expanded."""
 
 from functools import partial
 

@@ -12,7 +12,7 @@ def site(machine=TWO, memory=64 * GIB, **facts):
 
 
 def expanded(folder, axes, machine=TWO, memory=64 * GIB, **facts):
-    """A suite of these axes, and whatever tables follow."""
+    """A suite with these axes, and with further tables if given."""
     path = folder / "x.toml"
     path.write_text(f'question = "?"\n[axes]\n{GEOMETRY}{axes}')
     return expand(load(path), site(machine, memory, **facts))

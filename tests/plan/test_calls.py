@@ -1,4 +1,4 @@
-"""The calls of an engine that tell where its time goes: what each is of, and why there is none."""
+"""The calls that show where an engine's time goes: their shapes, and why some are missing."""
 
 from dataclasses import replace
 
@@ -32,7 +32,7 @@ POINT = replace(
 
 
 class Picky(Peer):
-    """It takes no single KV head, and not as few as 256 tokens."""
+    """An engine that refuses a single KV head, and 256 tokens."""
 
     @classmethod
     def refuses(cls, dtype, shape):
@@ -77,13 +77,13 @@ def test_two_threads_have_all_calls():
 @pytest.mark.parametrize(
     ("l2", "dtype", "right"),
     [
-        (1 << 20, "f16", 1024),  # 512 bytes a token, in half of it
+        (1 << 20, "f16", 1024),  # 512 bytes per token, in half of the cache
         (1 << 20, "f32", 512),
         (2 << 20, "f16", 2048),
-        (512 * KIB, "f32", None),  # 512 tokens are all of it
+        (512 * KIB, "f32", None),  # 512 tokens fill all of it
         (512 * KIB, "f16", 512),
         (256 * KIB, "f16", None),
-        (400 * KIB, "f16", 512),  # not in half, but in what such a cache serves
+        (400 * KIB, "f16", 512),  # more than half, but within what such a cache serves
         (64 << 20, "f16", 4096),  # no more than the point's own
     ],
 )

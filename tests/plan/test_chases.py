@@ -1,6 +1,4 @@
-"""Points beside which a thread chases pointers: which there are, what they need, and what is held
-against them.
-"""
+"""Points with a chase: which ones exist, what they need, and the probes beside them."""
 
 from dataclasses import replace
 
@@ -41,28 +39,28 @@ def test_the_axis_is_of_points_and_their_names(sweep):
 def test_threads_are_as_asked(sweep):
     found = sweep('chase = "node"\nthreads = [1, 3, 4]', SERVER)
     assert [point.cpus for point in found.points] == [(0,), (0, 1, 2)]
-    assert why(found) == (CPUS, "beside 4 threads no core of their NUMA node is free for a chase")
+    assert why(found) == (CPUS, "with 4 threads, no core of their NUMA node is free for a chase")
 
 
 @pytest.mark.parametrize(
     ("machine", "chase", "reason"),
     [
-        (ONE, "node", (CPUS, "a chase takes a CPU of its own, and 1 CPU is allowed")),
-        (ONE, "remote", (CPUS, "a chase takes a CPU of its own, and 1 CPU is allowed")),
+        (ONE, "node", (CPUS, "a chase takes a CPU of its own, but 1 CPU is allowed")),
+        (ONE, "remote", (CPUS, "a chase takes a CPU of its own, but 1 CPU is allowed")),
         (
             TWO,
             "remote",
-            (NO_NODE, "a chase on another NUMA node needs two, and all CPUs are of one"),
+            (NO_NODE, "a chase on another NUMA node needs two nodes, but all CPUs belong to one"),
         ),
         (
             TWO,
             "sibling",
-            (NO_SIBLING, "a chase on an SMT sibling needs one, and each CPU is a core of its own"),
+            (NO_SIBLING, "a chase on an SMT sibling needs SMT, but each CPU is a core of its own"),
         ),
         (
             PAID,
             "node",
-            (CPUS, "a chase beside 1 thread takes 2 CPUs, and the quota pays for 1"),
+            (CPUS, "a chase beside 1 thread takes 2 CPUs, but the quota allows 1"),
         ),
     ],
 )
@@ -79,9 +77,9 @@ def test_no_cpu_is_left(sweep, machine, chase, reason):
         ('residency = "evicted"', "a chase needs residency rotate, not evicted"),
         (
             "layers = 2",
-            "a chase runs beside reads from memory, and 2 layers in turn may stay in caches",
+            "a chase runs beside reads from memory, but 2 layers in turn may stay in caches",
         ),
-        ('between = "64m"', "beside a chase nothing is read between passes: ask for between=0"),
+        ('between = "64m"', "a chase allows no reads between passes: ask for between=0"),
         ('engine = "numpy"\ndtype = "f32"', "a chase runs beside our kernels, not beside a peer's"),
     ],
 )
@@ -90,7 +88,9 @@ def test_what_nobody_chases_beside(sweep, axes, detail):
 
 
 def test_its_memory_is_beyond_all_caches(sweep):
-    """Of the point's CPUs and of its own; it is counted, and refused where there is none for it."""
+    """Its cycle exceeds the caches of the point's CPUs and of its own. It counts as memory, and is
+    refused if there is too little.
+    """
     plain, *chased = (found := sweep(ALL, SERVER)).points
     for point in chased:
         own, alone = found.needs[point], needs_here([replace(point, chase="none")], SERVER)
@@ -103,7 +103,7 @@ def test_its_memory_is_beyond_all_caches(sweep):
 
 
 def test_caches_of_the_one_that_chases_count_too(sweep):
-    """The CPUs of the load have small caches."""
+    """The CPUs of the load have small caches, that of the chase has large ones."""
     caches = tuple(
         replace(cache, size=8 * MIB) if cache.level == 3 and 0 in cache.cpus else cache
         for cache in SERVER.caches
@@ -113,7 +113,7 @@ def test_caches_of_the_one_that_chases_count_too(sweep):
 
 
 def test_loads_of_each_level_are_ceilings(sweep):
-    """By the CPU that chases; the probe of memory is as large as the cycle."""
+    """Probes of latency on the CPU that chases; the probe of memory is as large as the cycle."""
     found = sweep('chase = "node"\ndtype = ["f16", "i8"]', SERVER)
     probes = [each for each in found.plan.points if each.op == "latency"]
     levels = [classify(SERVER, (3,), probe.bytes).word for probe in probes]
@@ -135,7 +135,7 @@ def test_nothing_is_timed_side_by_side_with_a_chase(sweep):
 
 
 def test_a_chase_takes_longer(sweep):
-    """16 samples of 20 ms a round, and linking its memory once a launch."""
+    """16 samples of 20 ms per round, and linking its memory once per launch."""
     plain, chased = (sweep(f'chase = "{chase}"\nthreads = 1') for chase in ("none", "node"))
     one, other, plan = forecast(plain), forecast(chased), plain.plan
     timed = plan.launches * plan.samples * 16 * 0.02

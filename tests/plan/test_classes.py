@@ -84,18 +84,18 @@ def test_only_decodes_that_ask_for_no_schedule_are_tuned():
 
 
 def hot(context, **changes):
-    """512 bytes a token."""
+    """A point in one slice, with 512 bytes per token."""
     return replace(shaped(context=context, capacity=context), residency="hot", **changes)
 
 
 def test_what_nearly_fills_l3_is_apart_from_what_lies_in_it_for_sure():
-    """Of 32 MiB; a slice of two threads."""
+    """A slice of two threads, in an L3 of 32 MiB."""
     levels = [name(hot(mib << 11)).rpartition("/")[2] for mib in (1, 8, 20, 64)]
     assert levels == ["L2", "L3", "most of L3", "memory"]
 
 
 def test_a_point_in_l3_has_a_class_of_its_slices_in_memory_too():
-    """And so has what is up to three times as large as L3, of which a part may lie there."""
+    """So has a slice of up to three times L3, of which a part may lie in L3."""
     for mib, far in ((1, False), (8, True), (64, True), (256, False)):
         point = hot(mib << 11)
         found = classes([point], needs_here([point], MACHINE), MACHINE)
@@ -103,8 +103,8 @@ def test_a_point_in_l3_has_a_class_of_its_slices_in_memory_too():
 
 
 def test_what_is_read_between_passes_throws_a_slice_out_of_l3():
-    """A slice of 8 MiB: with 8 MiB more it still fits 70 % of 32 MiB, with 16 it does not. What
-    lies in L2 keeps its class: nothing is timed from memory beside it.
+    """A slice of 8 MiB: with 8 MiB more it still fits 70 % of 32 MiB, with 16 MiB it does not. A
+    slice in L2 keeps its class, because it is not timed from memory.
     """
     levels = [
         name(replace(hot(8 << 11), between=mib << 20)).rpartition("/")[2] for mib in (0, 8, 16, 64)

@@ -1,4 +1,4 @@
-"""How long a sweep takes, and how much memory."""
+"""The forecast of a sweep's time and memory."""
 
 from dataclasses import replace
 from functools import partial
@@ -28,8 +28,8 @@ def test_time_grows_with_what_is_measured(sweep):
 
 
 def test_samples_of_the_nominal_length(sweep):
-    """10 launches, 3 samples of 30 ms: of the point, its twin in two forms and its core roof, 1 ms
-    of the cores' speed; of each ceiling, and one of each other form of reads.
+    """10 launches with 3 samples of 30 ms: of the point, its twin in two forms and its core roof; 1
+    ms for the cores' speed; of each ceiling, and one of each further form of reads.
     """
     found = sweep('context = 1024\nresidency = "hot"')
     probes, others = len(found.plan.points) - 1, len(forms("read", default_library())) - 1
@@ -40,7 +40,7 @@ def test_samples_of_the_nominal_length(sweep):
 
 
 def test_what_lies_in_memory_is_beside_reads_of_it(sweep):
-    """10 launches, 3 samples of 30 ms more than of what a cache holds."""
+    """10 launches with 3 samples of 30 ms more than for a point in a cache."""
     timed = []
     for word in ("hot", "evicted"):
         found = sweep(f'context = 1024\nlayers = 1\nresidency = "{word}"')
@@ -50,9 +50,11 @@ def test_what_lies_in_memory_is_beside_reads_of_it(sweep):
 
 
 def test_what_is_read_between_passes_takes_its_time(sweep):
-    """10 launches, 3 samples of 30 ms, beside the same ceilings. By itself a point is beside itself
-    alone, without reads of its rows; with its kin it has their witnesses. Memory is read for 30 ms
-    before a sample at least, or once for as long as 10 GB/s take.
+    """10 launches with 3 samples of 30 ms, beside the same ceilings.
+
+    Without its family, the point is timed beside the same point with nothing between, and has no
+    reads of its rows. With its family it shares witnesses. Before each sample memory is read for at
+    least 30 ms, or once at 10 GB/s.
     """
     seconds, base = {}, 'context = 1024\nresidency = "hot"\nbetween = '
     for between in ("0", "[0, 4096]", "[0, 1_000_000_000]"):
@@ -68,8 +70,8 @@ def test_what_is_read_between_passes_takes_its_time(sweep):
 
 
 def test_a_line_is_forecast_too(sweep):
-    """Of two dtypes, in as many launches as are planned: 3 samples of each kernel, its reads in two
-    forms and its core; of memory, and 1 ms of the cores' speed.
+    """A line of two dtypes, in as many launches as planned: 3 samples of each kernel, of its reads
+    in two forms and of its core; of memory; and 1 ms of the cores' speed.
     """
     found = sweep('context = 1024\ndtype = ["f16", "i8"]')
     without, with_line = forecast(found), forecast(replace(found, line=found.points))
@@ -77,12 +79,12 @@ def test_a_line_is_forecast_too(sweep):
     assert timed == pytest.approx(10 * 3 * ((2 * 4 + 1) * 0.03 + 0.001))
     assert without.line == 0 < with_line.line
     assert with_line.seconds - without.seconds == pytest.approx(10 * with_line.line)
-    # the dtypes side by side have all that memory already
+    # the contrast of dtypes already needs that memory
     assert with_line.memory == without.memory
 
 
 def test_a_token_is_no_longer_than_a_sample(sweep):
-    """Of a slice of 1 GiB, which a prompt takes a tenth of a second to fill."""
+    """A slice of 1 GiB, which a prompt takes a tenth of a second to fill."""
     long, short = (
         forecast(sweep(f'context = 262144\nlayers = 1\nop = "{op}"')).timed
         for op in ("bulk", "append")
@@ -92,8 +94,8 @@ def test_a_token_is_no_longer_than_a_sample(sweep):
 
 
 def test_a_step_takes_as_long_as_all_that_it_walks(sweep):
-    """A pass over all layers and their weights, at 10 GB/s: the step, its parts one after another,
-    and a read of as much; of two parts 30 ms more. 10 launches, 3 rounds.
+    """A pass over all layers and their weights at 10 GB/s: the step, its parts one after another,
+    and a read of as many bytes; 30 ms more for each of two parts. 10 launches, 3 rounds.
     """
     found = sweep('op = "step"\ncontext = 1024\nlayers = 4\nbetween = 1000000000')
     alone = replace(found, plan=replace(found.plan, points=found.points))
@@ -104,7 +106,7 @@ def test_a_step_takes_as_long_as_all_that_it_walks(sweep):
 
 
 def test_a_visit_has_not_hung_before_twenty_times_its_forecast(sweep):
-    """12 samples of 30 ms, 3 of 1 ms, 30 ms and a slice of 0.1 ms; a minute more, and a second for
+    """12 samples of 30 ms, 3 of 1 ms, 30 ms, and 0.1 ms per slice; plus a minute, and a second for
     each 20 MB of memory.
     """
     found = sweep('context = 1024\nresidency = "hot"')

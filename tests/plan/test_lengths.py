@@ -1,4 +1,6 @@
-"""Lengths of a batch's sequences: how they are written, drawn, named and refused; their bytes."""
+"""Lengths of a batch's sequences: how they are written, drawn, named and refused; and their
+bytes.
+"""
 
 import hashlib
 import random
@@ -85,7 +87,7 @@ def test_a_record_with_other_lengths_is_refused(lengths):
 
 
 def test_lengths_are_drawn_from_one_to_the_context_and_the_first_is_the_longest():
-    """By Python's generator, whose numbers stay the same from version to version."""
+    """By Python's generator, whose numbers do not change between versions."""
     shape = replace(SHAPE, batch=6, context=1000, capacity=1000, lengths="ragged:7")
     drawn = random.Random(7)
     assert shape.held == (1000, *(1 + int(1000 * drawn.random()) for _ in range(5)))
@@ -144,7 +146,7 @@ def test_lengths_that_do_not_fit_the_batch_are_left_out(sweep, listed):
 
 @pytest.mark.parametrize("window", [0, 1000])
 def test_bytes_that_are_walked_are_those_of_the_lengths(window):
-    """Of a slice that has room for all: K and V of 64 elements of 2 bytes, two heads."""
+    """In a slice with room for all: K and V with 64 elements of 2 bytes and two heads."""
     shape = replace(SHAPE, lengths=TEXT, window=window)
     point = replace(DECODE, shape=shape, pad=0)
     tokens = sum(min(window or held, held) for held in LENGTHS)
@@ -177,7 +179,7 @@ def test_a_draw_is_of_the_table_and_a_larger_batch_begins_with_it():
 
 
 def test_a_trace_is_listed_or_even_and_decides_the_context(sweep):
-    """Of 1,167, 1,648, 1,473 and 937 tokens the mean is 1,306.25."""
+    """The mean of 1,167, 1,648, 1,473 and 937 tokens is 1,306.25."""
     kinds = ("trace", "trace-mean", "trace-longest")
     lengths = ", ".join(f'"{kind}:{SEED}"' for kind in kinds)
     found = sweep(f"batch = 4\ncontext = [64, 100000]\nlengths = [{lengths}]")
@@ -203,7 +205,7 @@ def test_one_request_is_one_point(sweep):
 
 
 def test_real_requests_stand_beside_even_ones(sweep):
-    """One set for each batch and layout: as many tokens evenly, as they are, and padded."""
+    """One set for each batch and layout: even with as many tokens, the real lengths, and padded."""
     lengths = '["trace:25", "trace-mean:25", "trace-longest:25"]'
     found = sweep(f'batch = [1, 4, 16]\nlayout = ["head", "paged"]\nlengths = {lengths}')
     sets = [each for each in found.plan.points if isinstance(each, Contrast)]

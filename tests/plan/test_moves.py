@@ -1,4 +1,4 @@
-"""Suites of repack, transpose and logits: which points there are, and how large they are."""
+"""Suites of repack, transpose and logits: their points, and the sizes of these."""
 
 from kvbench.plan.expansion import CPUS, INVALID, NO_KERNEL
 from kvbench.plan.needs import needs
@@ -6,8 +6,8 @@ from tests.plan.test_expansion import why
 
 
 def test_moves_have_what_their_kernels_have(sweep):
-    """A repack is of one thread and of layouts whose heads are whole; matrices have no layout and
-    no number format.
+    """A repack runs on one thread, in layouts with full heads. Matrices have no layout and no
+    number format.
     """
     found = sweep('op = "repack"\nlayout = "all"\ndtype = ["f32", "e4m3"]\ncontext = 1024')
     assert {(p.layout, p.dtype) for p in found.points} == {
@@ -30,7 +30,7 @@ def test_a_repack_that_cannot_be_is_left_out_with_the_reason(sweep):
     grown = 'op = "repack"\ndtype = "f16"\ncontext = 1024\n'
     assert why(sweep(grown + "threads = 2")) == (
         CPUS,
-        "repack is of one thread, and 2 are asked for",
+        "repack runs on one thread, but 2 are asked for",
     )
     assert why(sweep(grown + 'layout = "paged"'))[0] == NO_KERNEL
     assert why(sweep(grown + "capacity = 1024"))[0] == INVALID

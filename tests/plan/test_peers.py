@@ -1,5 +1,5 @@
-"""A peer that keeps its cache in blocks, as vLLM does: beside which of ours it is timed, and what
-is no point of it.
+"""A peer with a paged cache, such as vLLM: which of our points it is timed beside, and which
+combinations are refused.
 """
 
 import pytest
@@ -41,7 +41,7 @@ def test_it_is_timed_beside_ours_though_those_have_no_blocks(blocks):
 
 
 def test_ours_in_another_layout_are_apart(blocks):
-    """They have memory of their own, so no rounds in common."""
+    """They have memory of their own, so they share no rounds."""
     found = blocks('block_tokens = 32\norder = "sequential"\n[[grid]]\nlayout = "position"')
     (points,) = peer_lines(found.points).values()
     assert [(p.engine, p.layout) for p in points] == [(OURS, "head"), ("vllm", "paged")]
@@ -61,12 +61,12 @@ def test_ours_in_another_layout_are_apart(blocks):
         (
             'block_tokens = 32\norder = "shuffled"',
             INVALID,
-            "peers keep blocks in their order: ask for order=sequential",
+            "peers keep blocks in ascending order: ask for order=sequential",
         ),
         (
             'block_tokens = 32\nq_len = 4\nmask = "tree"',
             INVALID,
-            "vllm: queries of peers are a chain: ask for mask=chain",
+            "vllm: peers have one mask only: ask for mask=chain",
         ),
     ],
 )

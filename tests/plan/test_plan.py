@@ -1,4 +1,4 @@
-"""Plans of ceilings for made-up machines: which footprints, CPUs and tiers they hold."""
+"""Plans of ceilings for made-up machines: their footprints, CPUs and tiers."""
 
 from dataclasses import replace
 from functools import partial
@@ -99,7 +99,7 @@ def test_quick_latency_has_every_regime_even_with_a_tiny_l1():
 
 
 def test_a_server_is_measured_in_reasonable_time():
-    """Two sockets, 16 domains: every one of them is read, and only the main ones stored to."""
+    """Two sockets, 16 domains: all of them are read, but only the main ones are stored to."""
     server = made(128, per_l3=8, nodes=8)
     plan = probes(server, scope(server, quick=False, pages=("base", "thp")))
     assert len({p.cpus for p in plan.points}) >= 16 + 8
@@ -139,7 +139,7 @@ def test_arithmetic_on_every_tier_and_latency_on_one_thread():
     ("beside", "most", "fewest"), [(-1, 255, 256), (0, 256, 256), (1, 256, 257)]
 )
 def test_tokens_in_so_many_bytes(beside, most, fewest):
-    """A token of 8 heads of 128 elements of f16 is 4 KiB of K and V: 256 of them are a MiB."""
+    """A token with 8 heads of 128 f16 elements has 4 KiB of K and V: 256 tokens are a MiB."""
     facts = {
         "layout": "position",
         "dtype": "f16",

@@ -1,6 +1,4 @@
-"""Points of several queries of a sequence: which there are, what they need, and what they are no
-part of.
-"""
+"""Points with several queries: which ones exist, what they need, and where they are left out."""
 
 from dataclasses import replace
 
@@ -43,7 +41,7 @@ def test_a_mask_is_of_several_queries(sweep):
     ("axes", "detail"),
     [
         ("q_len = 8\ncontext = 7", "8 queries are more than context 7"),
-        ('q_len = 8\nop = "step"\nlayers = 2', "a step is of one query of each sequence, not 8"),
+        ('q_len = 8\nop = "step"\nlayers = 2', "a step has one query per sequence, not 8"),
     ],
 )
 def test_what_is_left_out(sweep, axes, detail):
@@ -65,8 +63,8 @@ def test_short_names():
 
 
 def test_rows_are_shared_and_queries_are_not():
-    """Memory for queries, answers and scores grows; the slices stay as they are. A window reaches
-    as far as that of the first query.
+    """Memory for queries, answers and scores grows; slices do not. A window begins at that of the
+    first query.
     """
     hot = replace(DECODE, residency="hot")  # one slice
     one, some, many = (needs(asked(queries, point=hot), 64 * MIB) for queries in QUERIES)

@@ -1,5 +1,5 @@
-"""Points with K and V of two kinds, with sinks, a softcap, slopes or kept tokens: which there are,
-what they are named and what they need.
+"""Points with different K and V, or with sinks, a softcap, slopes or kept tokens: which ones exist,
+their names and needs.
 """
 
 from dataclasses import replace
@@ -74,13 +74,16 @@ def test_stores_have_no_scores(sweep):
 @pytest.mark.parametrize(
     ("axes", "detail"),
     [
-        ("kept = 4", "kept = 4 takes a window: without one all are attended to"),
+        ("kept = 4", "kept = 4 needs a window: without one all tokens count"),
         (
             'dtype = "q8_0"\nk_scale = "channel"',
-            "k_scale = channel: q8_0 has a scale of each block",
+            "k_scale = channel: q8_0 has one scale per block",
         ),
-        ('op = "step"\nlayers = 2\nv_dim = 64', "a step stores rows of V as wide as K's, not 64"),
-        ('op = "step"\nlayers = 2\nwindow = 64\nkept = 4', "layers of a step keep the tokens of"),
+        ('op = "step"\nlayers = 2\nv_dim = 64', "a step needs rows of V as wide as K's, not 64"),
+        (
+            'op = "step"\nlayers = 2\nwindow = 64\nkept = 4',
+            "layers of a step keep only the tokens of",
+        ),
     ],
 )
 def test_what_is_left_out(sweep, axes, detail):

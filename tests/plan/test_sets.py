@@ -1,4 +1,4 @@
-"""Which points are timed in the same rounds, of the suites that there are."""
+"""Which points of the shipped suites are timed in the same rounds."""
 
 from dataclasses import asdict, replace
 from itertools import combinations
@@ -74,7 +74,9 @@ def test_the_set_nearest_to_the_defaults_is_taken():
 
 
 def test_every_layout_stands_beside_another():
-    """The usual dtype's set has not all of them; of those that have the rest, the longest one."""
+    """The set of the usual dtype lacks some layouts; of the sets with the rest, the largest is
+    chosen.
+    """
     narrow = {"variant": "dot", "dtype": "q4_0"}
     apart = [replace(DECODE, layout=layout, **narrow) for layout in ("head", "block16")]
     more = [replace(each, dtype="q8_0") for each in apart]

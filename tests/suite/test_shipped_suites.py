@@ -1,5 +1,5 @@
-"""The suites that come with the package, expanded on made-up machines: all of them make sense, in
-the time promised.
+"""The suites that come with the package, expanded on made-up machines: all are valid, and fit the
+promised time.
 """
 
 import hashlib
@@ -61,7 +61,7 @@ def test_queries_stand_beside_one():
     assert sorted(asked) == [(1, 2, 4, 5, 8, 8, 8, 16)] + [(1, 2, 4, 5, 8, 16)] * 23
 
 
-# of names of points, ceilings and sets, by which runs of other builds are joined
+# digests of the names of points, ceilings and sets, by which runs of other builds are joined
 NAMES = {"quick": "0a8c4c8a5b791395", "score": "bcc263005cf04af5", "standard": "8d979aee9e12426d"}
 
 
@@ -72,7 +72,9 @@ def test_names_of_older_suites_stay(name):
 
 
 def test_pairs_and_scores_of_mixed():
-    """Each pair beside its halves, of both variants; scores that are reshaped beside plain ones."""
+    """Each pair beside its two formats, in both variants; operations on scores beside plain
+    scores.
+    """
     found = expand(find("mixed"), site(TWO))
     sets = [each.points for each in found.contrasts if each.factor == "dtype"]
     assert [points[0].variant for points in sets] == ["flash", "dot"]
@@ -92,7 +94,9 @@ def test_pairs_and_scores_of_mixed():
 
 @pytest.mark.parametrize("machine", ["two", "small"])
 def test_real_requests_are_served_on_a_machine_of_16_gib(machine):
-    """Each batch of several stands side by side in all three ways, within five minutes."""
+    """Each batch of several requests is timed side by side in all three ways, within five
+    minutes.
+    """
     found = expand(find("serve"), site(MACHINES[machine], memory=15 << 30))
     assert not found.skips and forecast(found).seconds <= 300
     sets = [each.points for each in found.contrasts if each.factor == "lengths"]

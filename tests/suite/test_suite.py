@@ -1,4 +1,4 @@
-"""Suites as files: what they may say, and one line for everything that they may not."""
+"""Suite files: what they may contain, and one line for everything that they may not."""
 
 from datetime import date
 
@@ -49,7 +49,7 @@ def write(tmp_path):
 
 
 def refused(path):
-    """The one line that loading such a file ends in."""
+    """The one-line error of loading such a file."""
     with pytest.raises(BadArgument) as caught:
         load(path, "x.toml")
     assert caught.value.args[0] and caught.value.hint
@@ -306,7 +306,7 @@ ODD = (
 )
 ODD += ("9" * 22, "1..2..3", "1..9 x0", "9..1 x2", "0.0xL3", "é", "a" * 5000)
 DECIMAL = (1.5, [1.5])
-FREE = ("\0", *ODD[-7:])  # any text may stand for CPUs: which there are is the machine's to say
+FREE = ("\0", *ODD[-7:])  # any text may name CPUs: only the machine knows which exist
 
 
 def test_every_axis_refuses_what_it_is_not():

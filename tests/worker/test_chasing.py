@@ -195,8 +195,8 @@ def test_all_busy_cpus_are_watched():
         ({"chase": "sibling"}, "no core of the point has an SMT sibling that may chase"),
         ({"op": "bulk", "variant": "plain"}, "beside decode or append, not beside bulk"),
         ({"residency": "evicted"}, "needs residency rotate, not evicted"),
-        ({"between": 64}, "beside a chase nothing is read between passes"),
-        ({"shape": replace(DECODE.shape, layers=3)}, "and 3 layers in turn may stay in caches"),
+        ({"between": 64}, "a chase allows no reads between passes"),
+        ({"shape": replace(DECODE.shape, layers=3)}, "but 3 layers in turn may stay in caches"),
         ({"engine": "openvino", "schedule": "auto"}, "beside our kernels, not beside a peer's"),
     ],
 )

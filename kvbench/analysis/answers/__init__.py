@@ -1,4 +1,4 @@
-"""What a run says, each question once. Every form of a report shows these values."""
+"""The answers that a run gives, each question once. Every form of a report shows these values."""
 
 from dataclasses import dataclass
 from typing import Annotated
@@ -26,33 +26,38 @@ from kvbench.model.annotated import about
 
 @dataclass(frozen=True, slots=True)
 class Answers:
-    machine: Annotated[str, about("its name")]
+    machine: Annotated[str, about("name of the machine")]
     virtual: Annotated[bool, about("whether it is a virtual machine")]
-    workload: Annotated[Workload, about("that the page is about")]
-    decodes: Annotated[Decodes, about("which dtype is fastest, and what limits each")]
+    workload: Annotated[Workload, about("workload that the page is about")]
+    decodes: Annotated[Decodes, about("which dtype is the fastest, and what limits each")]
     reads: Annotated[Reads, about("how fast memory and L3 are read")]
     l3: Annotated[L3, about("whether L3 helps, and what fits there")]
-    factors: Annotated[Factors, about("which layout, variant, block, pages, and threads")]
-    prefetch: Annotated[tuple[Answer, ...], about("what prefetches give, by level")]
-    storing: Annotated[Storing, about("what it costs to store a token")]
-    steps: Annotated[Steps, about("what whole steps take, and whether they are their parts")]
+    factors: Annotated[
+        Factors, about("which layout, variant, block, pages and number of threads to choose")
+    ]
+    prefetch: Annotated[tuple[Answer, ...], about("what prefetches gain, by level")]
+    storing: Annotated[Storing, about("what storing a token costs")]
+    steps: Annotated[Steps, about("what whole steps take, and whether their parts add up to them")]
     serving: Annotated[Serving, about("what padding costs a batch of real requests")]
     speculation: Annotated[
-        Speculation, about("how much longer attention takes for several queries a step")
+        Speculation, about("how much longer attention takes for several queries in a step")
     ]
     mixed: Annotated[
-        Mixed, about("which formats of K and V, at which error; and what is done to scores")
+        Mixed,
+        about(
+            "which formats of K and V to choose at which error; and what operations on scores cost"
+        ),
     ]
     latency: Annotated[
-        Latency, about("latency of memory beside a scan, and what measuring it costs the scan")
+        Latency, about("latency of memory beside a scan, and how much measuring it slows the scan")
     ]
-    servers: Annotated[Servers, about("a model of servers with other bandwidth a core")]
+    servers: Annotated[Servers, about("a model of servers with another bandwidth per core")]
     trust: Annotated[Trust, about("how far to trust the run")]
 
 
 def answers(tables: Tables) -> Answers:
-    """Each is made by a file of its own; whether a difference is clear is judged over all that they
-    ask together.
+    """All answers of a run, each from a file of its own. Differences are corrected over all
+    questions together.
     """
     page = workload(tables.tokens, tables.points)
     found, read, chosen = decodes(tables, page), reads(tables, page), factors(tables, page)

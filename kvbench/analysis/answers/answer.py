@@ -1,7 +1,8 @@
-"""One answer to one question: what it is about, what it is held against, a figure with its
-interval, how it was measured, and whether it is decided.
+"""One answer to one question: its subject, what that is compared with, a figure with its interval,
+how it was measured, and whether it is decided.
 
-What shows an answer shows its values. It chooses nothing, compares nothing and divides nothing.
+Code that shows an answer only shows its values. It chooses nothing, compares nothing and divides
+nothing.
 """
 
 from dataclasses import dataclass, field, replace
@@ -12,20 +13,20 @@ from kvbench.model.annotated import about
 
 
 class Unit(StrEnum):
-    """Of a figure."""
+    """The unit of a figure."""
 
     TOKENS = "tokens/s"
     GBPS = "GB/s"
     TIMES = "times"  # a ratio of rates: above 1 the subject is faster
     LENGTH = "times as long"  # a ratio of times: above 1 the subject takes longer
-    SHARE = "share"  # of what it is held against
+    SHARE = "share"  # of the value it is compared with
     SECONDS = "seconds"
     NS = "ns"
     CONTEXT = "tokens"
 
 
 class Held(StrEnum):
-    """What a figure is held against."""
+    """What a figure is compared with."""
 
     NOTHING = ""
     MEMORY = "plain reads of memory"
@@ -43,7 +44,7 @@ class Held(StrEnum):
 
 
 class Basis(StrEnum):
-    """How what is compared was measured."""
+    """How the compared values were measured."""
 
     ROUNDS = "same rounds"
     APART = "visits of their own"
@@ -59,7 +60,7 @@ class State(StrEnum):
 
 
 class Reason(StrEnum):
-    """Why a state is what it is. `facts` of the answer have the particulars."""
+    """The reason for the state. `facts` of the answer have the details."""
 
     NONE = ""
     NOT_MEASURED = "not measured"
@@ -70,14 +71,14 @@ class Reason(StrEnum):
     CLOSED = "no footprint tests L3 with so many threads"
     NOT_FASTER = "L3 is read no faster than memory"
     SUSPECT = "faster than its limit"
-    # what limits a decode
+    # the limits of a decode
     MEMORY = "memory"
     ROWS = "reads of its rows"
     CORE = "core"
     BOTH = "both"
     NEITHER = "neither"
     NOT_CLEAR = "not clear"
-    # why a step is not the sum of its parts
+    # reasons why a step is not the sum of its parts
     LONGER = "a part takes longer within the step"
     SHORTER = "a part takes less time within the step"
     CACHED = "a part stays in a cache alone"
@@ -87,7 +88,7 @@ class Reason(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Figure:
-    """A median over launches with its interval. A computed one has no interval."""
+    """A median over launches with its interval. A computed figure has no interval."""
 
     value: Annotated[float, about("in `unit`: median over launches")]
     low: Annotated[float, about("in `unit`: lower end of its interval")]
@@ -99,25 +100,33 @@ class Figure:
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """`subject` first names the point whose figure it is; several where they are level."""
+    """One answer. `subject` first names the point that the figure is from; further names are points
+    that are level with it.
+    """
 
-    question: Annotated[str, about("a word for it, the same in every run")]
-    of: Annotated[str, about("what it is asked of, such as a dtype or a layout; or empty")]
-    subject: Annotated[tuple[str, ...], about("names of the points it is about")]
-    figure: Annotated[Figure | None, about("what was found; null where nothing was")]
-    held: Annotated[Held, about("what it is held against; empty: nothing")] = Held.NOTHING
-    against: Annotated[str, about("name of the point it is held against, or empty")] = ""
+    question: Annotated[str, about("name of the question, the same in every run")]
+    of: Annotated[
+        str, about("what the question is about, such as a dtype or a layout; may be empty")
+    ]
+    subject: Annotated[tuple[str, ...], about("names of the points of the answer")]
+    figure: Annotated[Figure | None, about("the result; null if there is none")]
+    held: Annotated[Held, about("what the figure is compared with; empty: nothing")] = Held.NOTHING
+    against: Annotated[str, about("name of the point it is compared with, or empty")] = ""
     basis: Annotated[Basis, about("same rounds, or visits of their own")] = Basis.APART
     state: Annotated[State, about("decided, level, open or not tested")] = State.DECIDED
-    reason: Annotated[Reason, about("why, as a word; else empty")] = Reason.NONE
-    facts: Annotated[dict[str, str | float], about("particulars of the reason")] = field(
+    reason: Annotated[Reason, about("the reason for the state, as a word; else empty")] = (
+        Reason.NONE
+    )
+    facts: Annotated[dict[str, str | float], about("details of the reason")] = field(
         default_factory=dict
     )
-    launches: Annotated[int, about("that stand behind it")] = 0
-    # two-sided, of so large a difference or more if there were none; after correction `share`
-    chance: Annotated[float | None, about("probability: of this by chance, uncorrected")] = None
+    launches: Annotated[int, about("launches behind it")] = 0
+    # two-sided, of a difference at least this large if there were none
+    chance: Annotated[
+        float | None, about("probability: of such a difference by chance, before correction")
+    ] = None
     corrected: Annotated[
-        float | None, about("probability: after correction over all that the page asks")
+        float | None, about("probability: the chance corrected over all questions of the page")
     ] = None
 
     @classmethod

@@ -1,5 +1,5 @@
-"""How much of L3's gain is left after so many bytes: decodes of a layer in L3 between whose passes
-other memory is read, over the same from memory, in the same rounds.
+"""How much of L3's gain remains if other bytes are read between passes: decodes of a layer in L3
+with such reads, compared with the same decode from memory in the same rounds.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -22,73 +22,87 @@ from kvbench.units import size, whole_lines
 
 
 class Kept(StrEnum):
-    """How much of a gain is left."""
+    """How much of a gain remains."""
 
-    ALL = "all"  # level with the gain alone
+    ALL = "all"  # level with the gain without other reads
     SOME = "some"  # surely faster than from memory
     NOTHING = "nothing"  # level with memory, or slower
     NOT_CLEAR = "not clear"
 
 
 class Course(StrEnum):
-    """What a gain does as more is read in between."""
+    """How a gain changes as more bytes are read between passes."""
 
-    FALLS = "falls"  # at the end it is surely less than alone, and it rises nowhere
-    RISES = "rises"  # surely, somewhere
-    LEVEL = "level"  # with the gain alone, after all of them
+    FALLS = "falls"  # with the most bytes it is surely smaller, and it rises nowhere
+    RISES = "rises"  # it surely rises somewhere
+    LEVEL = "level"  # it is level with the gain without other reads, for all numbers of bytes
     NOT_CLEAR = "not clear"
 
 
 @dataclass(frozen=True, slots=True)
 class Left:
-    """After so many bytes."""
+    """What remains with a given number of bytes between passes."""
 
-    bytes: Annotated[int, about("bytes: that are read in between")]
+    bytes: Annotated[int, about("bytes: read between passes")]
     weights: Annotated[
-        str, about("number format in which a layer of `model` has as many bytes of weights; or no")
+        str,
+        about(
+            "number format in which the weights of a layer of `model` have this size; empty if"
+            " none has"
+        ),
     ]
-    share: Annotated[float | None, about("ratio: these bytes over L3; null where it is unknown")]
+    share: Annotated[float | None, about("ratio: these bytes over L3; null if unknown")]
     point: Annotated[str, about("its name")]
     gain: Annotated[Answer, about("times as fast as the same decode from memory")]
-    alone: Annotated[Answer, about("times as fast as with nothing in between")]
-    step: Annotated[Answer, about("times as fast as with the next fewer bytes in between")]
-    kept: Annotated[Kept, about("how much of the gain is left: all, some, nothing, not clear")]
+    alone: Annotated[Answer, about("times as fast as without other reads")]
+    step: Annotated[Answer, about("times as fast as with the next fewer bytes")]
+    kept: Annotated[Kept, about("how much of the gain remains: all, some, nothing, not clear")]
 
 
 @dataclass(frozen=True, slots=True)
 class Family:
-    """One decode of a layer in L3. `left`: from few bytes to many."""
+    """One decode of a layer in L3, with different numbers of bytes between passes. `left`: from few
+    bytes to many.
+    """
 
     dtype: Annotated[str, about("number format of the cache")]
-    layout: Annotated[str, about("of the cache")]
-    group: Annotated[int, about("query heads on a KV head")]
-    model: Annotated[str, about("whose layer it is; empty where no model is known")]
+    layout: Annotated[str, about("layout of the cache")]
+    group: Annotated[int, about("query heads per KV head")]
+    model: Annotated[str, about("model of the layer; empty if unknown")]
     context: Annotated[int, about("tokens of the layer")]
-    threads: Annotated[int, about("that decode")]
-    point: Annotated[str, about("its name, with nothing in between")]
-    gain: Annotated[Answer, about("times as fast as the same decode from memory, so")]
-    left: Annotated[tuple[Left, ...], about("by what is read in between")]
-    course: Annotated[Course, about("whether it falls: falls, rises, level, not clear")]
-    rises: Annotated[tuple[int, ...], about("bytes: after which it surely rises")]
+    threads: Annotated[int, about("threads that decode")]
+    point: Annotated[str, about("name of the point without other reads")]
+    gain: Annotated[
+        Answer, about("times as fast as the same decode from memory, without other reads")
+    ]
+    left: Annotated[tuple[Left, ...], about("by the bytes read between passes")]
+    course: Annotated[
+        Course, about("how the gain changes with the bytes: falls, rises, level, not clear")
+    ]
+    rises: Annotated[
+        tuple[int, ...], about("bytes: numbers of bytes at which the gain surely rises")
+    ]
 
     @property
     def typical(self) -> Left:
-        """After a layer's weights where that was timed, else after the most bytes."""
+        """The entry for a layer's weights if that was timed, else the entry with the most bytes."""
         return next((each for each in self.left if each.weights), self.left[-1])
 
     @property
     def gains(self) -> bool:
-        """Whether it surely has something to lose."""
+        """Whether there surely is a gain."""
         return _gains(self.gain)
 
 
-Judged = Mapping[tuple[str, ...], Row]  # by what it is held against, and both names
+Judged = Mapping[tuple[str, ...], Row]  # by the base, and the names of both points
 
 
 def of_family(
     base: Row, model: Geometry | None, gain: Answer, tables: Tables, members: Sequence[Point]
 ) -> Family | None:
-    """`base`: the row of the point with nothing between. None where no other was timed so."""
+    """The family of a point; None if no other number of bytes was timed. `base`: the row of the
+    point without other reads.
+    """
     asked = tables.contrasts[tables.contrasts["factor"] == BETWEEN]
     names = "base", "base_name", "other_name"
     judged = {tuple(row[name] for name in names): row for row in asked.to_dict("records")}
@@ -108,7 +122,7 @@ def of_family(
 
 
 def members(tables: Tables) -> dict[str, tuple[Point, ...]]:
-    """Of each family, by the name of the point with nothing between."""
+    """The points of each family, by the name of the point without other reads."""
     points = {record.point for record in tables.records if isinstance(record.point, Point)}
     return {base.name: found for base, found in families(points).items()}
 
@@ -150,7 +164,7 @@ def _answer(row: Row | None, dtype: str) -> Answer:
 
 
 def _weights(count: int, model: Geometry | None) -> str:
-    """The first format of those in which a layer's weights are so many bytes."""
+    """The first format in which a layer's weights have this size."""
     if not model or not model.layer_elements:
         return ""
     formats = default_library().words("dtype")
@@ -160,7 +174,7 @@ def _weights(count: int, model: Geometry | None) -> str:
 
 
 def _share(count: int, tables: Tables, point: Point) -> float | None:
-    """Of all L3 that its threads use."""
+    """The bytes as a share of all L3 that the point's threads use."""
     found = levels(tables.machine, point.cpus).get(3, ())
     return count / sum(cache.size for cache in found) if found else None
 

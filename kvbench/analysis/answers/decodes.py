@@ -20,7 +20,7 @@ from kvbench.model.annotated import about
 from kvbench.model.contrast import KERNEL
 from kvbench.native import default_library
 
-_LIMITS = {  # by the word in the table of points
+_LIMITS = {  # reasons by the word in the table of points
     "memory": Reason.MEMORY,
     "rows": Reason.ROWS,
     "core": Reason.CORE,
@@ -35,38 +35,42 @@ class Decode:
     """The fastest kernel of a dtype."""
 
     dtype: Annotated[str, about("number format of the cache")]
-    layout: Annotated[str, about("of the cache")]
-    variant: Annotated[str, about("the way of doing it")]
+    layout: Annotated[str, about("layout of the cache")]
+    variant: Annotated[str, about("variant of the kernel")]
     isa: Annotated[str, about("instruction set")]
     point: Annotated[str, about("its name")]
     speed: Annotated[Answer, about("tokens per second of the workload")]
     rate: Annotated[Answer, about("GB/s of compulsory bytes")]
-    lead: Annotated[Answer, about("times as fast as the fastest, side by side")]
+    lead: Annotated[Answer, about("times as fast as the fastest dtype, side by side")]
     memory: Annotated[Answer, about("share of plain reads of memory")]
     rows: Annotated[Answer, about("share of reads of its own rows")]
     core: Annotated[Answer, about("share of its core speed")]
     limit: Annotated[Answer, about("what limits it; `reason` is the word")]
     format_errors: Annotated[
         dict[str, float],
-        about("share of the output that the format loses, by the keys that were drawn"),
+        about("share of the output by which the format changes it, by kind of keys"),
     ]
     kernel_error: Annotated[
-        float | None, about("absolute: largest error of an output, on the stored codes")
+        float | None, about("absolute: largest error of an output element, on the stored codes")
     ]
 
 
 @dataclass(frozen=True, slots=True)
 class Decodes:
-    """`rows`: fastest first. `fastest`: its subject has several points where these are level."""
+    """The fastest kernels by dtype, the fastest first. The subject of `fastest` has several points
+    if they are level.
+    """
 
-    fastest: Annotated[Answer, about("tokens per second; level ones are in its subject")]
-    next: Annotated[Answer | None, about("times as fast as the first that is clearly slower")]
+    fastest: Annotated[
+        Answer, about("tokens per second; its subject includes points that are level")
+    ]
+    next: Annotated[Answer | None, about("times as fast as the first dtype that is clearly slower")]
     rows: Annotated[tuple[Decode, ...], about("by dtype, fastest first")]
 
 
 def decodes(tables: Tables, page: Workload) -> Decodes:
-    """Of the line; where none was timed, the fastest point of each dtype, each from visits of its
-    own. Suspect points are left out.
+    """The answer from the line. If no line was timed, it is from the fastest point of each dtype,
+    each measured in visits of its own. Suspect points are left out.
     """
     beside = not tables.line.empty
     points = tables.line if beside else tables.points
@@ -92,7 +96,7 @@ def decodes(tables: Tables, page: Workload) -> Decodes:
 
 
 def _fastest(tokens: pd.DataFrame, points: pd.DataFrame, page: Workload) -> list[Row]:
-    """Rows of `tokens`, one of each dtype, fastest first."""
+    """Rows of `tokens`: one for each dtype, the fastest first."""
     rows = tokens[tokens["tokens_per_second"].notna()]
     rows = rows.loc[[page.model in names.split(", ") for names in rows["model"]]]
     rows = rows[rows["name"].isin(page.points) & rows["name"].isin(points["name"])]
@@ -104,7 +108,9 @@ def _fastest(tokens: pd.DataFrame, points: pd.DataFrame, page: Workload) -> list
 
 
 def _first(rows: Sequence[Decode], behind: Sequence[Decode]) -> Answer:
-    """Of visits of their own, those whose intervals meet may be level, and nothing is decided."""
+    """The answer about the fastest dtype. For visits of their own, points whose intervals overlap
+    may be level, so nothing is decided.
+    """
     speed, others = rows[0].speed, [row for row in rows[1:] if row not in behind]
     state, reason = State.OPEN, Reason.NONE
     if speed.basis is Basis.APART and others:
@@ -144,7 +150,7 @@ def _decode(token: Row, point: Row, lead: Answer, basis: Basis) -> Decode:
 
 
 def limited(point: Row) -> Answer:
-    """`bound` is the word."""
+    """What limits a point, from its column `bound`."""
     word = point.get("bound", "")
     if word not in _LIMITS:
         return Answer.untested("limit", Reason.NOT_MEASURED, point["dtype"])
@@ -161,6 +167,6 @@ def limited(point: Row) -> Answer:
 
 
 def _format_errors(dtype: str, scale: str) -> dict[str, float]:
-    """Nothing of a format that is not ours."""
+    """The errors of a format; empty if the library does not have the format."""
     words = default_library().words
     return format_errors(dtype, scale) if dtype in words("dtype") else {}

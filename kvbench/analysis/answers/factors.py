@@ -1,5 +1,5 @@
-"""Which layout, variant, block, order and pages; and how many threads: points that differ in that
-alone, timed side by side.
+"""Which layout, variant, block, order and pages are fastest, and how many threads: from points that
+differ in one factor only, timed side by side.
 """
 
 import math
@@ -21,28 +21,32 @@ from kvbench.model.planes import is_pair
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """One factor, of points that are else equal, from one level. `values`: every value of the
-    factor, the fastest first. Without a clear lead the first is one of `level`.
+    """The comparison of one factor's values, over points that are otherwise equal, in one level.
+
+    values: every value of the factor, the fastest first. If none clearly leads, the first is one of
+    `level`.
     """
 
-    factor: Annotated[str, about("what they differ in")]
+    factor: Annotated[str, about("the factor in which the points differ")]
     op: Annotated[str, about("decode, append or bulk")]
-    regime: Annotated[str, about("what feeds them")]
-    dtype: Annotated[str, about("number format of the points; or empty where they have several")]
-    context: Annotated[int, about("tokens of every sequence: the fewest of them")]
-    longest: Annotated[int, about("tokens: the most, where each layout fills the same cache")]
-    values: Annotated[tuple[str, ...], about("of the factor, fastest first")]
-    level: Annotated[tuple[str, ...], about("those that none clearly leads")]
+    regime: Annotated[str, about("level that feeds the points")]
+    dtype: Annotated[str, about("number format of the points; empty if they have several")]
+    context: Annotated[int, about("tokens of every sequence; the fewest if contexts differ")]
+    longest: Annotated[
+        int, about("tokens: the most, if contexts differ because each layout fills the same cache")
+    ]
+    values: Annotated[tuple[str, ...], about("values of the factor, the fastest first")]
+    level: Annotated[tuple[str, ...], about("values that no other value clearly beats")]
     leads: Annotated[
         tuple[Answer, ...],
-        about("times as fast, the first over each of the others: `of` is its value"),
+        about("times as fast: the first value over each of the others; `of` names the other"),
     ]
 
 
 @dataclass(frozen=True, slots=True)
 class Factors:
-    choices: Annotated[tuple[Choice, ...], about("by factor, that of the page's workload first")]
-    threads: Annotated[Answer | None, about("times as fast as by fewer threads, side by side")]
+    choices: Annotated[tuple[Choice, ...], about("by factor, those of the page's workload first")]
+    threads: Annotated[Answer | None, about("times as fast as with fewer threads, side by side")]
 
 
 _CHOICES = "layout", "variant", "block_tokens", "order", "pages"
@@ -50,14 +54,14 @@ THREADS = "threads"
 
 
 def factors(tables: Tables, page: Workload) -> Factors:
-    """Of what was timed in the same rounds."""
+    """The choices that were timed in the same rounds."""
     found = tables.contrasts
     every = sorted(choices(found).values(), key=lambda choice: _order(choice, page))
     return Factors(tuple(every), _threads(found, page))
 
 
 def choices(found: pd.DataFrame) -> dict[str, Choice]:
-    """By the name of what was visited. `found`: the table of all pairs."""
+    """The choices by the name of their visit. `found`: the table of all pairs."""
     asked = found[found["factor"].isin(_CHOICES)]
     return {str(visit): _choice(rows) for visit, rows in asked.groupby("visit", sort=False)}
 
@@ -69,7 +73,7 @@ def _order(choice: Choice, page: Workload) -> tuple[Any, ...]:
 
 
 def _choice(rows: pd.DataFrame) -> Choice:
-    """Of one set. A value is as fast as it is over the others on average."""
+    """The choice of one set. Values are ordered by their mean ratio to the others."""
     leads, paces = dict[tuple[str, str], Answer](), defaultdict[str, list[float]](list)
     for row in rows.to_dict("records"):
         for turned, own, other in ((False, "other", "base"), (True, "base", "other")):
@@ -92,7 +96,7 @@ def _choice(rows: pd.DataFrame) -> Choice:
 
 
 def _led(value: str, leads: Mapping[tuple[str, str], Answer]) -> bool:
-    """Whether another is clearly faster. `leads`: of the one value over the other."""
+    """Whether another value is clearly faster. `leads`: of one value over another."""
     over = (answer for (_, theirs), answer in leads.items() if theirs == value)
     return any(
         each.state is State.DECIDED and each.figure and each.figure.value > 1 for each in over
@@ -104,8 +108,8 @@ def _untested(value: str) -> Answer:
 
 
 def _threads(found: pd.DataFrame, page: Workload) -> Answer | None:
-    """Decodes from memory at the page's context, or the nearest that was timed: the most threads
-    over the next fewer.
+    """The most threads over the next fewer: decodes from memory at the page's context, or at the
+    nearest that was timed.
     """
     rows = found[(found["factor"] == THREADS) & (found["op"] == "decode")]
     rows = rows[rows["regime"] == "DRAM"]

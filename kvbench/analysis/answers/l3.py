@@ -1,5 +1,6 @@
-"""Does L3 help: decode of one layer that stays in L3 over the same decode from memory, in the same
-rounds. How much of that is left once other memory is read in between. And how many tokens fit.
+"""Whether L3 helps: a decode of one layer that stays in L3 over the same decode from memory, in the
+same rounds. How much of that remains if other memory is read between passes. And how many tokens
+fit L3.
 """
 
 import math
@@ -27,48 +28,55 @@ from kvbench.regime import THRESHOLDS, windows
 
 @dataclass(frozen=True, slots=True)
 class Gain:
-    """Of one dtype and number of query heads on a KV head: the point that was timed with other
-    bytes in between, too; else the middle layout.
+    """The gain of one dtype and number of query heads per KV head. It is from the point that was
+    also timed with other bytes between passes; if there is none, from the middle layout.
     """
 
     dtype: Annotated[str, about("number format of the cache")]
-    layout: Annotated[str, about("of the cache")]
-    group: Annotated[int, about("query heads on a KV head")]
-    model: Annotated[str, about("whose layer it is; empty where no model is known")]
+    layout: Annotated[str, about("layout of the cache")]
+    group: Annotated[int, about("query heads per KV head")]
+    model: Annotated[str, about("model of the layer; empty if unknown")]
     context: Annotated[int, about("tokens of the layer")]
-    threads: Annotated[int, about("that decode")]
-    layouts: Annotated[int, about("that were timed")]
+    threads: Annotated[int, about("threads that decode")]
+    layouts: Annotated[int, about("number of layouts that were timed")]
     gain: Annotated[Answer, about("times as fast as the same decode from memory")]
     limit: Annotated[Answer, about("what limits it in L3; `reason` is the word")]
-    middle: Annotated[bool, about("whether it is the middle one by gain, of several layouts")]
+    middle: Annotated[bool, about("whether its gain is the middle one of several layouts")]
 
 
 @dataclass(frozen=True, slots=True)
 class Fits:
-    """Contexts that lie in L3, of one dtype."""
+    """The contexts of one dtype that fit L3."""
 
     model: Annotated[str, about("its name")]
     dtype: Annotated[str, about("number format of the cache")]
-    threads: Annotated[int, about("that decode")]
-    bytes_per_token: Annotated[float, about("bytes: of one layer and one sequence")]
-    layer: Annotated[int | None, about("tokens: of one layer; null where none fits")]
-    model_wide: Annotated[int | None, about("tokens: of all layers together; null: none fits")]
+    threads: Annotated[int, about("threads that decode")]
+    bytes_per_token: Annotated[float, about("bytes: one token of one layer and one sequence")]
+    layer: Annotated[int | None, about("tokens: that fit for one layer; null if none fits")]
+    model_wide: Annotated[
+        int | None, about("tokens: that fit for all layers together; null if none fits")
+    ]
 
 
 @dataclass(frozen=True, slots=True)
 class L3:
-    """`gains`: that which `helps` is first, then those of the page's model, then by gain."""
+    """The answers about L3. `gains`: the one behind `helps` first, then those of the page's model,
+    then the others, each by gain.
+    """
 
     helps: Annotated[
-        Answer, about("the middle gain of the page's model, or else of all that was tested")
+        Answer, about("the middle gain of the page's model, else of everything that was tested")
     ]
-    gains: Annotated[tuple[Gain, ...], about("by dtype and query heads on a KV head")]
-    families: Annotated[tuple[Family, ...], about("what is left of a gain after so many bytes")]
+    gains: Annotated[tuple[Gain, ...], about("by dtype and query heads per KV head")]
+    families: Annotated[
+        tuple[Family, ...],
+        about("how much of a gain remains if other bytes are read between passes"),
+    ]
     fits: Annotated[tuple[Fits, ...], about("for every dtype that was measured")]
-    usable: Annotated[float, about("share of L3, as declared, that counts as room for a walk")]
+    usable: Annotated[float, about("share of the declared L3 that counts as usable for a walk")]
 
     def family(self, gain: Gain) -> Family | None:
-        """That of its point."""
+        """The family of the gain's point."""
         return next((each for each in self.families if each.point in gain.gain.subject), None)
 
 
@@ -76,7 +84,7 @@ def l3(tables: Tables, page: Workload) -> L3:
     points = alone(tables.points)
     timed = points[points["l3_gain"].notna()]
     tested = timed[~timed["suspect"].fillna(False).astype(bool)]
-    faster = tested[tested["l3_reads_low"] > 1]  # else what it walks is hardly fed by L3
+    faster = tested[tested["l3_reads_low"] > 1]  # otherwise L3 hardly feeds the point
     families = _families(tables, page, faster)
     gains = _gains(tables, page, faster, {each.point for each in families})
     if gains:
@@ -93,25 +101,27 @@ def l3(tables: Tables, page: Workload) -> L3:
 
 
 def cpus_of(tables: Tables, page: Workload) -> tuple[int, ...]:
-    """Those of the workload's threads."""
+    """The CPUs of the workload's threads."""
     named = (tables.cpus[name] for name in page.points)
     others = (cpus for cpus in tables.cpus.values() if len(cpus) == page.threads)
     return next(chain(named, others), tables.machine.allowed)
 
 
 def middle(rows: pd.DataFrame, column: str) -> pd.Series:
-    """The row whose value is the middle one; of an even number the lesser of two."""
+    """The row with the median value; for an even number of rows, the smaller of the two middle
+    ones.
+    """
     return rows.sort_values(column, kind="stable").iloc[(len(rows) - 1) // 2]
 
 
 def figure(row: Row, name: str, unit: Unit) -> Figure:
-    """A column and its interval, of a row of a table."""
+    """A figure from a column and its interval in a row of a table."""
     value, low, high = (float(row[f"{name}{end}"]) for end in ("", "_low", "_high"))
     return Figure(value, low, high, unit)
 
 
 def untested(question: str, tables: Tables, page: Workload) -> Answer:
-    """Why nothing tells, where no decode in L3 was timed beside memory."""
+    """Why the question is open if no decode in L3 was timed beside memory."""
     points, cpus = alone(tables.points), cpus_of(tables, page)
     if ((points["regime"] == "L3") & points["gbps"].notna()).any():
         return Answer.untested(question, Reason.NOT_MEASURED)
@@ -130,7 +140,7 @@ def untested(question: str, tables: Tables, page: Workload) -> Answer:
 def _gains(
     tables: Tables, page: Workload, tested: pd.DataFrame, known: set[str]
 ) -> tuple[Gain, ...]:
-    """`known`: points of which is known how much is left."""
+    """The gains, in order. `known`: points for which the remaining gain is known."""
     if (tested["threads"] == page.threads).any():
         tested = tested[tested["threads"] == page.threads]
     else:
@@ -147,13 +157,15 @@ def _gains(
 
 
 def _judged(tables: Tables) -> dict[str, Row]:
-    """Gains, by the name of the point."""
+    """Rows of gains, by the name of the point."""
     asked = tables.contrasts[tables.contrasts["factor"] == pairs.RESIDENCY]
     return {row["base_name"]: row for row in asked.to_dict("records")}
 
 
 def _families(tables: Tables, page: Workload, tested: pd.DataFrame) -> list[Family]:
-    """By the page's threads first, and of its model: an order that no measurement changes."""
+    """The families, those with the page's threads and model first. No measurement affects the
+    order.
+    """
     judged, found = _judged(tables), []
     every = members(tables)
     for row in tested[tested["name"].isin(every)].to_dict("records"):
@@ -172,7 +184,7 @@ def _families(tables: Tables, page: Workload, tested: pd.DataFrame) -> list[Fami
 def _ordered(gains: list[Gain], page: Workload) -> list[Gain]:
     gains = sorted(gains, key=lambda each: (each.model != page.model, -_times(each)))
     own = [each for each in gains if each.model == page.model] or gains
-    first = own[len(own) // 2 : len(own) // 2 + 1]  # of an even number the lesser of two
+    first = own[len(own) // 2 : len(own) // 2 + 1]  # of two middle ones the smaller
     return [*first, *(each for each in gains if each not in first)]
 
 
@@ -202,7 +214,7 @@ def _told(row: Row, judged: Row) -> Answer:
 
 
 def model_of(row: Row, models: Sequence[Geometry], page: Workload) -> str:
-    """Of those with such heads the page's, or the first."""
+    """The model with these heads: the page's if it has them, else the first."""
     own = [*HEADS, "v_dim"]
     alike = [each.name for each in models if all(getattr(each, name) == row[name] for name in own)]
     return page.model if page.model in alike else next(iter(alike), "")
@@ -212,11 +224,13 @@ def _times(gain: Gain) -> float:
     return gain.gain.figure.value if gain.gain.figure else 0.0
 
 
-# ---- what fits -----------------------------------------------------------------------------------
+# ---- contexts that fit ---------------------------------------------------------------------------
 
 
 def _fits(tables: Tables, page: Workload) -> Iterator[Fits]:
-    """By bytes alone: what a token has in a layer of the page's model, and the window of L3."""
+    """The contexts that fit, from the bytes of a token in a layer of the page's model and the
+    window of L3.
+    """
     model = next((each for each in tables.models if each.name == page.model), None)
     if model is None:
         return
@@ -240,8 +254,8 @@ def _fits(tables: Tables, page: Workload) -> Iterator[Fits]:
 
 
 def _tokens(tables: Tables, page: Workload, token: float) -> int | None:
-    """As many as L3 feeds, of so many bytes each, the work being split evenly over the threads;
-    None where it feeds no number of them.
+    """The most tokens that L3 feeds, of `token` bytes each and split evenly over the threads; None
+    if no number of tokens lies in its window.
     """
     cpus = cpus_of(tables, page)
     found = windows(tables.machine, cpus)

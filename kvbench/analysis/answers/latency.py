@@ -1,5 +1,5 @@
-"""The latency of memory beside a KV scan, and what measuring it costs the scan: answers of points
-beside which a thread chases.
+"""The latency of memory beside a KV scan, and how much measuring it slows the scan: answers from
+points with a chase.
 """
 
 from collections.abc import Iterator, Mapping
@@ -23,7 +23,7 @@ from kvbench.model.annotated import about
 from kvbench.model.chases import CHASES, LOADS, OWN, SHARES
 from kvbench.native import default_library
 
-_DRIFT = 1.1  # times, either way: beyond it the idle latency is no single number
+_DRIFT = 1.1  # ratio, in either direction: beyond it the idle latency is not one number
 _LEVELS = ("L2", "L3", "DRAM")
 
 
@@ -31,19 +31,21 @@ _LEVELS = ("L2", "L3", "DRAM")
 class Step:
     """A chase beside a load that is paced to a share of its rate."""
 
-    share: Annotated[int, about("%: of its rate without waits, that the load is paced to")]
-    load: Annotated[Figure, about("GB/s that the load moved meanwhile; of an append: stored")]
+    share: Annotated[int, about("%: share of its rate without waits that the load is paced to")]
+    load: Annotated[
+        Figure, about("GB/s that the load moved meanwhile; for an append, what it stored")
+    ]
     gbps: Annotated[Figure, about("GB/s that load and chase moved together")]
-    ns: Annotated[Figure, about("ns: latency; half of the steps of the chase take no longer")]
+    ns: Annotated[Figure, about("ns: latency; 50 % of the steps of the chase take no longer")]
     tail: Annotated[Figure, about("ns: latency; 95 % of the steps of the chase take no longer")]
     times: Annotated[Figure, about("times as long as idle, in the same rounds")]
 
 
 @dataclass(frozen=True, slots=True)
 class Curve:
-    """`steps`: from few GB/s to many."""
+    """The latency beside one load. `steps`: from few GB/s to many."""
 
-    load: Annotated[str, about("read or copy, plain ones of memory; or the op of the point")]
+    load: Annotated[str, about("read or copy (plain ones of memory), or the op of the point")]
     steps: Annotated[tuple[Step, ...], about("by the share of its rate")]
     falls: Annotated[
         tuple[int, ...], about("%: shares whose latency is surely below that of the share before")
@@ -52,24 +54,24 @@ class Curve:
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """A point beside which a thread chases."""
+    """A point with a chase beside it."""
 
     point: Annotated[str, about("its name")]
     op: Annotated[str, about("what it does: decode or append")]
     dtype: Annotated[str, about("number format of the cache")]
-    layout: Annotated[str, about("of the cache")]
-    variant: Annotated[str, about("the way of doing it")]
-    model: Annotated[str, about("whose layers they are; empty where no model is known")]
+    layout: Annotated[str, about("layout of the cache")]
+    variant: Annotated[str, about("variant of the kernel")]
+    model: Annotated[str, about("model of its layers; empty if unknown")]
     context: Annotated[int, about("tokens that every sequence holds")]
-    threads: Annotated[int, about("that decode")]
+    threads: Annotated[int, about("threads that decode")]
     chase: Annotated[str, about("where the chase runs: node, remote or sibling")]
     cpu: Annotated[int, about("the CPU that chases")]
-    bytes: Annotated[int, about("bytes of its random cycle")]
-    few: Annotated[bool, about("whether the cores are too few to saturate memory")]
-    idle: Annotated[Figure, about("ns: latency while the others sleep")]
-    spin: Annotated[Figure, about("ns: latency while the others spin in L1")]
-    spins: Annotated[bool, about("whether that surely differs from the idle latency")]
-    moved: Annotated[Figure, about("GB/s that the idle chase moves, 64 bytes an access")]
+    bytes: Annotated[int, about("bytes: its random cycle")]
+    few: Annotated[bool, about("whether there are too few cores to saturate memory")]
+    idle: Annotated[Figure, about("ns: latency while the point's CPUs sleep")]
+    spin: Annotated[Figure, about("ns: latency while the point's CPUs spin in L1")]
+    spins: Annotated[bool, about("whether `spin` surely differs from `idle`")]
+    moved: Annotated[Figure, about("GB/s that the idle chase moves, 64 bytes per access")]
     drift: Annotated[
         Figure, about("times as long: idle latency at the end of a round over that at its start")
     ]
@@ -77,45 +79,49 @@ class Place:
     busy: Annotated[
         Answer,
         about(
-            "times as long as idle, where plain reads move 90 % of what they can beside a chase."
-            " facts.gbps: what they and the chase move there"
+            "times as long as idle, while plain reads move 90 % of their highest rate."
+            " facts.gbps: the GB/s of these reads and the chase"
         ),
     ]
     alike: Annotated[
         Answer,
         about(
-            "times as long beside the point as beside plain reads of the same GB/s. facts.gbps:"
-            " those, the most that both can move, with the chase"
+            "times as long beside the point as beside plain reads at the same GB/s. facts.gbps:"
+            " these GB/s with the chase, the most that both reach"
         ),
     ]
     slowed: Annotated[
-        Answer, about("share: the point's rate beside the chase over that without one")
+        Answer, about("share: the point's rate with the chase over its rate without it")
     ]
 
 
 @dataclass(frozen=True, slots=True)
 class Idle:
-    """Of a chase whose cycle lies in that level, from separate probes: that of the middle size."""
+    """The latency of a chase whose cycle lies in that level, from separate probes: the one of
+    middle size.
+    """
 
     level: Annotated[str, about("L2, L3 or DRAM")]
     cpu: Annotated[int, about("the CPU that chases")]
-    bytes: Annotated[int, about("bytes of the cycle")]
+    bytes: Annotated[int, about("bytes: the cycle")]
     ns: Annotated[Figure, about("ns: latency")]
 
 
 @dataclass(frozen=True, slots=True)
 class Latency:
-    """`places`: first the decodes of the usual dtype by the page's model, with the chase on a free
-    core of their node. `idle`: of the CPU that chases beside the first place, where it was probed;
-    else of the first CPU that was.
+    """The answers about latency.
+
+    places: decodes of the usual dtype with the page's model come first, and of these the ones with
+    the chase on a free core of their node. idle: for the CPU that chases beside the first place if
+    it was probed, else for the first CPU that was.
     """
 
-    places: Annotated[tuple[Place, ...], about("points beside which a thread chases")] = ()
-    idle: Annotated[tuple[Idle, ...], about("idle latency by level, of one CPU")] = ()
+    places: Annotated[tuple[Place, ...], about("points with a chase beside them")] = ()
+    idle: Annotated[tuple[Idle, ...], about("idle latency by level, for one CPU")] = ()
 
     @property
     def first(self) -> Place:
-        """The one that the first screen is about."""
+        """The place that the first screen shows."""
         return self.places[0]
 
 
@@ -135,7 +141,7 @@ def latency(tables: Tables, page: Workload) -> Latency:
 
 
 def _order(place: Place, page: Workload) -> tuple[object, ...]:
-    """By what was asked for, whatever was measured."""
+    """The order of places: it depends on what was asked for, not on measurements."""
     dtypes = default_library().words("dtype")
     unlike = place.op != DEFAULTS["op"], place.model != page.model
     usual = (getattr(place, name) != DEFAULTS[name] for name in ("dtype", "layout"))
@@ -144,7 +150,7 @@ def _order(place: Place, page: Workload) -> tuple[object, ...]:
     return *unlike, *usual, *where, dtype, place.dtype, place.variant, place.layout, place.point
 
 
-Judged = Mapping[tuple[str, str], Row]  # by the name of a point, and what it is held against
+Judged = Mapping[tuple[str, str], Row]  # by the name of a point and the base
 
 
 def _place(found: Chased, row: Row, judged: Judged, tables: Tables, page: Workload) -> Place:
@@ -199,7 +205,9 @@ def _figure(found: Estimate, unit: Unit) -> Figure:
 
 
 def _answers(found: Chased, row: Row, judged: Judged) -> tuple[Answer, Answer, Answer]:
-    """busy, alike and slowed. Of a suspect point nothing is said that rests on its rate."""
+    """The answers busy, alike and slowed. A suspect point has no answers that depend on its
+    rate.
+    """
     name, suspect = row["name"], pd.notna(row["suspect"]) and bool(row["suspect"])
     busy = _told(judged[name, pairs.IDLE], "busy", gbps=found.busy.gbps.median)
     if _drifts(found.drift):
@@ -216,7 +224,7 @@ def _answers(found: Chased, row: Row, judged: Judged) -> tuple[Answer, Answer, A
 
 
 def _told(row: Row, question: str, **facts: float) -> Answer:
-    """Latencies as times as long, rates as a share."""
+    """An answer from a row: latencies as "times as long", rates as a share."""
     rates = row["base"] == pairs.UNCHASED
     found = pairs.answer(row, question, row["dtype"], turned=not rates)
     unit = Unit.SHARE if rates else Unit.LENGTH
@@ -225,7 +233,7 @@ def _told(row: Row, question: str, **facts: float) -> Answer:
 
 
 def _drifts(drift: Estimate) -> bool:
-    """Whether it surely differs at the end of a round."""
+    """Whether the idle latency surely differs at the end of a round."""
     return enough(drift.launches) and (drift.low > _DRIFT or drift.high < 1 / _DRIFT)
 
 
@@ -247,7 +255,7 @@ def _idle(tables: Tables, place: Place) -> Iterator[Idle]:
 
 
 def _middle(found: list[Ceiling]) -> Ceiling:
-    """By its bytes; of an even number the smaller of two."""
+    """The probe of middle size; of two middle ones the smaller."""
     return sorted(found, key=lambda each: each.probe.bytes)[(len(found) - 1) // 2]
 
 

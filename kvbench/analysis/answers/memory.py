@@ -1,7 +1,7 @@
-"""How fast memory and L3 are read: the states that memory was met in, and L3 beside it.
+"""How fast memory and L3 are read: the states of memory that visits met, and L3 beside memory.
 
-Memory: every visit counts in which the workload's threads read it plainly: probes, and reads beside
-points. Two states are told where they are surely two. See `states`.
+Memory: every visit counts in which the workload's threads read memory plainly, as probes or beside
+points. Two states are reported if they surely differ. See `states`.
 """
 
 import math
@@ -29,35 +29,35 @@ from kvbench.model.point import LOCAL, Visited
 from kvbench.model.program import MEMORY, SLICE
 from kvbench.units import gbps
 
-# visits of a state, at least: one is an outlier, and so are a few of hundreds
+# the least visits of a state, and their least share: fewer are outliers
 _FEWEST, _RARE = 2, 0.02
-# deviations of visits within two states, at least: between their means; from the mean of the usual
-# one to the nearest visit of the other
+# least distances between two states, in standard deviations of visits within a state: between their
+# means; from the mean of the usual state to the nearest visit of the other
 _APART, _CLEAR = 6.0, 3.0
 _NINE_OF_TEN = (0.05, 0.95)
-_ROUNDING = 0.005  # by which rate / beside may miss the ratio: more shows at three digits
+_ROUNDING = 0.005  # the most that rate / beside may differ from the ratio: unseen at 3 digits
 
 
 @dataclass(frozen=True, slots=True)
 class MemoryState:
-    """Visits in which memory was about equally fast."""
+    """The visits in which memory had about the same speed."""
 
-    visits: Annotated[int, about("how many")]
+    visits: Annotated[int, about("number of visits")]
     gbps: Annotated[float, about("GB/s: median of their medians")]
-    low: Annotated[float, about("GB/s: nine visits of ten are above it")]
-    high: Annotated[float, about("GB/s: nine visits of ten are below it")]
+    low: Annotated[float, about("GB/s: 95 % of the visits are above it")]
+    high: Annotated[float, about("GB/s: 95 % of the visits are below it")]
 
 
 @dataclass(frozen=True, slots=True)
 class Reads:
-    """`memory` is of the first of `states`, the usual one."""
+    """The rates of plain reads. `memory` is for the first of `states`, the usual one."""
 
     memory: Annotated[Answer, about("GB/s of plain reads of memory by the workload's threads")]
     states: Annotated[tuple[MemoryState, ...], about("one, or two; the usual one first")]
-    visits: Annotated[int, about("in which memory was read")]
-    l3: Annotated[Answer, about("times as fast as memory, plain reads of a slice in L3")]
-    l3_rate: Annotated[Answer, about("GB/s of these reads of L3")]
-    beside: Annotated[Answer, about("GB/s of memory in these same rounds")]
+    visits: Annotated[int, about("visits that read memory")]
+    l3: Annotated[Answer, about("times as fast as memory: plain reads of a slice in L3")]
+    l3_rate: Annotated[Answer, about("GB/s of the reads of L3")]
+    beside: Annotated[Answer, about("GB/s of memory in the same rounds")]
 
 
 def reads(tables: Tables, page: Workload) -> Reads:
@@ -83,7 +83,7 @@ def reads(tables: Tables, page: Workload) -> Reads:
 
 
 class _Visit(NamedTuple):
-    """One that read memory: its median."""
+    """A visit that read memory, with its median rate."""
 
     name: str
     launch: int
@@ -99,7 +99,7 @@ def _visits(tables: Tables, page: Workload) -> Iterator[_Visit]:
     cpus = cpus_of(tables, page)
     for record in tables.records:
         point, place = record.point, _place(record.point)
-        # its reads are of another record, too
+        # its reads also belong to another record
         shared = isinstance(point, Point) and (
             point.streamed or point.shape.q_len > 1 or point.chase not in chases
         )
@@ -113,7 +113,7 @@ def _visits(tables: Tables, page: Workload) -> Iterator[_Visit]:
 
 
 def _place(point: Visited) -> tuple[tuple[int, ...], str, str]:
-    """CPUs, and the kind and the place of its memory."""
+    """CPUs, kind of pages, and place of the memory."""
     first = point.points[0] if isinstance(point, Contrast) else point
     assert isinstance(first, Point | Probe)
     return first.cpus, first.pages, first.memory if isinstance(first, Point) else LOCAL
@@ -127,14 +127,16 @@ def _visit(record: Record, program: str) -> Iterator[_Visit]:
 
 
 def states(rates: Sequence[float]) -> tuple[tuple[float, ...], ...]:
-    """The rates of visits as one state, or as two, the usual one first: that of most visits, or
-    else the slower. They are cut where the variance within both parts is least, of logarithms.
-    There are two states where each has two visits or more and 2 % of all, their means lie 5 % and
-    six standard deviations apart or more, of visits within both, and no visit of the rarer one lies
-    within three deviations of the other's mean.
+    """Split the rates of visits into one state or two, the usual one first: that of most visits, or
+    of two equally common ones the slower.
 
-    Of visits in one state, whose logarithms are normal, 1 of 25 sets of seven looks like two, and
-    1 of 100 sets of ten.
+    The cut minimizes the variance of logarithms within both parts. There are two states only if all
+    of this holds: each has at least two visits and 2 % of all; their means differ by at least 5 %
+    and by six standard deviations of visits within the states; and no visit of the rarer state lies
+    within three deviations of the mean of the other.
+
+    Visits of a single state with normal logarithms look like two states in 1 of 25 sets of seven,
+    and in 1 of 100 sets of ten.
     """
     ordered = np.sort(np.log(rates))
     fewest = max(_FEWEST, math.ceil(_RARE * len(ordered)))
@@ -156,7 +158,7 @@ def states(rates: Sequence[float]) -> tuple[tuple[float, ...], ...]:
 
 
 def _within(*parts: np.ndarray) -> float:
-    """Sum of squares around the mean of each part."""
+    """The sum of squares around the mean of each part."""
     return sum(len(each) * float(each.var()) for each in parts)
 
 
@@ -169,8 +171,8 @@ def _state(rates: Sequence[float]) -> MemoryState:
 
 
 def _near(tables: Tables, page: Workload) -> tuple[Answer, Answer, Answer]:
-    """The ratio of L3 to memory, and both rates, of the point whose ratio is the middle one. Where
-    the rates' medians do not give the ratio, that of memory is not told.
+    """The ratio of L3 to memory, and both rates, for the point with the middle ratio. If the
+    medians of the rates do not give the ratio, the rate of memory is left out.
     """
     points = alone(tables.points)
     rows = points[points["l3_reads"].notna() & (points["threads"] == page.threads)]
@@ -180,7 +182,7 @@ def _near(tables: Tables, page: Workload) -> tuple[Answer, Answer, Answer]:
     name = str(middle(rows, "l3_reads")["name"])
     own = next(own for point, own in by_point(tables.records).items() if point.name == name)
     found = measured(own)
-    assert found.near is not None  # the column is made of it
+    assert found.near is not None  # l3_reads comes from it
     rate, beside = found.rates[SLICE], found.rates[MEMORY]
     ratio = _answer("L3", name, found.near, Unit.TIMES)
     told = abs(math.log(rate.median / beside.median / found.near.median)) <= _ROUNDING
@@ -202,7 +204,7 @@ def _answer(question: str, name: str, found: Estimate, unit: Unit) -> Answer:
 
 
 def _by_itself(tables: Tables, page: Workload) -> Answer | None:
-    """The rate of the middle probe of L3, in visits of its own."""
+    """The rate of the middle probe of L3, from visits of its own."""
     cpus = cpus_of(tables, page)
     rows = pd.DataFrame(
         {"ceiling": each, "rate": each.median}

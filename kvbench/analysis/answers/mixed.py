@@ -1,6 +1,6 @@
-"""Which formats of K and V, at which error of the output: tokens per second of each, what a pair of
-two gains over either, and which ones lead. And what sinks, a cap of the scores, slopes and kept
-tokens cost.
+"""Which formats of K and V to choose at which error of the output: tokens per second of each, what
+a pair of formats gains over either, and which ones lead. Also what sinks, a cap of the scores,
+slopes and kept tokens cost.
 """
 
 import math
@@ -26,22 +26,22 @@ from kvbench.model.annotated import about
 from kvbench.model.planes import apart, is_pair
 from kvbench.model.point import CHANNEL, TOKEN
 
-ALLOWED = (0.001, 0.01, 0.1)  # errors that a reader may allow, as shares of the output
-_TOLD = 0.01  # of these, the one that is told first
-_ALIKE = 1.05  # errors that differ by less are one
+ALLOWED = (0.001, 0.01, 0.1)  # errors that a user may allow, as shares of the output
+_TOLD = 0.01  # the error of the title
+_ALIKE = 1.05  # errors within this ratio count as equal
 _SAME = ("dtype", "k_scale", "variant", "layout", "isa")
 
 
 class Place(StrEnum):
-    """Of a format among all others, by speed and by error."""
+    """The place of a format among all others, by speed and error."""
 
-    LEADS = "leads"  # it surely is faster than all with less error
-    LEVEL = "level"  # none is surely faster with no more error, but one with less may be as fast
-    BEHIND = "behind"  # one with no more error is surely faster
+    LEADS = "leads"  # surely faster than all formats with less error
+    LEVEL = "level"  # neither behind, nor surely faster than all formats with less error
+    BEHIND = "behind"  # a format with no more error is surely faster
 
 
 class Other(StrEnum):
-    """What a format is held against."""
+    """The format that a format is compared with."""
 
     K = "K's format for both"
     V = "V's format for both"
@@ -50,45 +50,47 @@ class Other(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Against:
-    """A format beside another one."""
+    """A format compared with another one."""
 
-    other: Annotated[Other, about("what that is")]
-    dtype: Annotated[str, about("its number format")]
+    other: Annotated[Other, about("which format the other is")]
+    dtype: Annotated[str, about("number format of the other")]
     speed: Annotated[Answer, about("tokens per second of the other")]
     times: Annotated[Answer, about("times as fast as the other, side by side")]
 
 
 @dataclass(frozen=True, slots=True)
 class Placed:
-    """A format among all others, with keys of one kind."""
+    """The place of a format among all others, for one kind of keys."""
 
-    keys: Annotated[str, about("that were drawn: normal or heavy-tailed")]
+    keys: Annotated[str, about("kind of keys: normal or heavy-tailed")]
     error: Annotated[
         float,
-        about("share: by which the output is off, root mean square: format and kernel together"),
+        about("share: root mean square error of the output, from format and kernel together"),
     ]
-    format_error: Annotated[float, about("share: by which the stored rows alone change it")]
+    format_error: Annotated[float, about("share: error from the stored rows alone")]
     place: Annotated[Place, about("leads, level or behind")]
-    by: Annotated[str, about("the point that it is behind, or level with; else empty")]
+    by: Annotated[str, about("the point that it is behind or level with; else empty")]
 
 
 @dataclass(frozen=True, slots=True)
 class Format:
-    """A number format of K and V, read by one variant."""
+    """A number format of K and V with the variant that reads it."""
 
-    dtype: Annotated[str, about("number format of the cache; of two, K + V")]
+    dtype: Annotated[str, about("number format of the cache; K + V for a pair")]
     k_scale: Annotated[str, about("what shares a scale of K: token or channel")]
-    variant: Annotated[str, about("the way of doing it")]
-    layout: Annotated[str, about("of the cache")]
+    variant: Annotated[str, about("variant of the kernel")]
+    layout: Annotated[str, about("layout of the cache")]
     isa: Annotated[str, about("instruction set")]
     point: Annotated[str, about("its name")]
-    bytes: Annotated[float, about("bytes: that a token has in all layers of the model")]
+    bytes: Annotated[float, about("bytes: one token in all layers of the model")]
     speed: Annotated[Answer, about("tokens per second of the workload, attention alone")]
     limit: Annotated[Answer, about("what limits it; `reason` is the word")]
     placed: Annotated[
-        tuple[Placed, ...], about("among all others, by keys; none of a format of a plug-in")
+        tuple[Placed, ...], about("place among all others, by keys; empty for a plug-in's format")
     ]
-    against: Annotated[tuple[Against, ...], about("K's format, V's, or K by token")]
+    against: Annotated[
+        tuple[Against, ...], about("compared with K's format, V's format, or K by token")
+    ]
     drawn: Annotated[
         bool, about("whether no other variant is surely faster, or as fast with less error")
     ]
@@ -106,7 +108,7 @@ class Format:
         return self.dtype, self.k_scale
 
     def with_(self, keys: str) -> Placed | None:
-        """Its place with such keys."""
+        """Its place for this kind of keys."""
         return next((each for each in self.placed if each.keys == keys), None)
 
     def over(self, other: Other) -> Against | None:
@@ -115,45 +117,47 @@ class Format:
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """What to take where so large an error is allowed: of the fastest format and all that may be as
-    fast the one with the least error.
+    """The format to choose at an allowed error: the one with the least error among the fastest
+    format and all that may be as fast.
     """
 
-    allowed: Annotated[float, about("share: the largest error of the output")]
+    allowed: Annotated[float, about("share: the largest allowed error of the output")]
     keys: Annotated[str, about("normal or heavy-tailed")]
-    point: Annotated[str, about("its name; empty where no format is so exact")]
+    point: Annotated[str, about("its name; empty if no format is that exact")]
     level: Annotated[tuple[str, ...], about("other points that may be as fast")]
 
 
 @dataclass(frozen=True, slots=True)
 class Cost:
-    """What is done to scores, beside the same with scores as they are."""
+    """What an operation on scores costs, compared with plain scores."""
 
-    what: Annotated[str, about("sinks, cap, alibi, kept, with their values")]
+    what: Annotated[str, about("the operations: sinks, cap, alibi, kept, with their values")]
     dtype: Annotated[str, about("number format of the cache")]
-    variant: Annotated[str, about("the way of doing it")]
-    layout: Annotated[str, about("of the cache")]
-    group: Annotated[int, about("query heads on a KV head")]
+    variant: Annotated[str, about("variant of the kernel")]
+    layout: Annotated[str, about("layout of the cache")]
+    group: Annotated[int, about("query heads per KV head")]
     head_dim: Annotated[int, about("elements of a row of K")]
     context: Annotated[int, about("tokens that every sequence holds")]
     window: Annotated[int, about("tokens attended to; 0: all")]
-    threads: Annotated[int, about("that decode")]
+    threads: Annotated[int, about("threads that decode")]
     batch: Annotated[int, about("sequences")]
-    model: Annotated[str, about("whose heads it has; empty where no model is known")]
-    level: Annotated[str, about("what feeds it")]
+    model: Annotated[str, about("model with these heads; empty if unknown")]
+    level: Annotated[str, about("level that feeds it")]
     point: Annotated[str, about("its name")]
-    times: Annotated[Answer, about("times as long as without")]
+    times: Annotated[Answer, about("times as long as with plain scores")]
 
 
 @dataclass(frozen=True, slots=True)
 class Mixed:
-    """`formats`: fastest first; none where K and V always are of one format with scales by token.
-    `choices`: by keys, from small errors to large ones.
+    """The answers about formats and scores.
+
+    formats: the fastest first; empty if K and V always have the same format with scales by token.
+    choices: by keys, from small errors to large ones.
     """
 
-    formats: Annotated[tuple[Format, ...], about("of the page's workload, fastest first")] = ()
-    choices: Annotated[tuple[Choice, ...], about("the fastest format at an error")] = ()
-    costs: Annotated[tuple[Cost, ...], about("of what is done to scores")] = ()
+    formats: Annotated[tuple[Format, ...], about("for the page's workload, the fastest first")] = ()
+    choices: Annotated[tuple[Choice, ...], about("the format to choose at each allowed error")] = ()
+    costs: Annotated[tuple[Cost, ...], about("costs of operations on scores")] = ()
 
     def of(self, point: str) -> Format | None:
         return next((each for each in self.formats if each.point == point), None)
@@ -163,12 +167,12 @@ class Mixed:
         return next(own)
 
     def told(self, keys: str) -> Choice:
-        """That of a title."""
+        """The choice of the title."""
         return self.at(keys, _TOLD)
 
 
 def mixture(tables: Tables, page: Workload) -> Mixed:
-    """Suspect points are left out."""
+    """The answers, without suspect points."""
     suspect = tables.points["suspect"].fillna(False).astype(bool)
     known = tables.points[tables.points["seconds"].notna() & ~suspect]
     rows = {row["name"]: row for row in known.to_dict("records")}
@@ -178,7 +182,7 @@ def mixture(tables: Tables, page: Workload) -> Mixed:
 
 
 class _Said:
-    """What a run says of formats. `rows`: of the table of points, by name."""
+    """What a run says about formats. `rows`: of the table of points, by name."""
 
     def __init__(
         self, tables: Tables, rows: Mapping[str, Row], page: Workload, faster: "_Faster"
@@ -199,7 +203,7 @@ class _Said:
         return tuple(replace(each, drawn=self._drawn(each, placed)) for each in placed)
 
     def _tokens(self) -> list[Row]:
-        """Tokens/s of the page's workload: of each format and variant the fastest."""
+        """The fastest row of each format and variant for the page's workload."""
         rows, page = self._tables.tokens, self._page
         rows = rows[rows["tokens_per_second"].notna() & rows["name"].isin(list(self._rows))]
         rows = rows.loc[[page.model in names.split(", ") for names in rows["model"]]]
@@ -231,7 +235,7 @@ class _Said:
         )
 
     def _against(self, own: Format, every: Sequence[Format]) -> Iterator[Against]:
-        """Those of the same variant that were timed at all."""
+        """The compared formats of the same variant, as far as they were timed."""
         alike = {each.kind: each for each in every if each.variant == own.variant}
         k, v = apart(own.dtype)
         asked = {Other.K: (k, own.k_scale), Other.V: (v, TOKEN)} if own.pair else {}
@@ -247,7 +251,7 @@ class _Said:
     def _placed(
         self, own: Format, every: Sequence[Format], errors: Mapping[str, Mapping[str, float]]
     ) -> Iterator[Placed]:
-        """`errors`: by point and kind of keys."""
+        """The places of a format. `errors`: by point and kind of keys."""
         for keys, error in errors[own.point].items():
             others = [each for each in every if keys in errors[each.point] and each is not own]
             no_more = [e for e in others if errors[e.point][keys] <= _ALIKE * error]
@@ -271,7 +275,9 @@ class _Said:
         return own.dtype, self._rows[own.point]["scale"], own.k_scale
 
     def _drawn(self, own: Format, every: Sequence[Format]) -> bool:
-        """Beside others of its format; of those that are level the first."""
+        """Whether to draw the format beside other variants of it; of variants that are level only
+        the first.
+        """
         place = every.index(own)
         alike = [(n, each) for n, each in enumerate(every) if each.kind == own.kind and n != place]
         return not any(
@@ -286,14 +292,14 @@ class _Said:
 
 
 def _no_worse(one: Format, other: Format) -> bool:
-    """Whether it is off by no more, with keys of any kind."""
+    """Whether one format's error is no larger than the other's, for every kind of keys."""
     both = ((each, other.with_(each.keys)) for each in one.placed)
     return all(own.error <= _ALIKE * theirs.error for own, theirs in both if theirs)
 
 
 class _Faster:
-    """Whether one format surely is faster than another: by rounds that both share, or else where
-    their intervals lie apart, of launches enough for these.
+    """Whether one format surely is faster than another: from shared rounds; without these, if their
+    intervals do not overlap and there are enough launches.
     """
 
     def __init__(self, contrasts: pd.DataFrame) -> None:
@@ -311,20 +317,20 @@ class _Faster:
 
 
 def _choices(formats: Sequence[Format], faster: _Faster) -> Iterator[Choice]:
-    """`formats`: fastest first."""
+    """The choices at all allowed errors. `formats`: the fastest first."""
     for keys, allowed in product(KEYS, ALLOWED) if formats else ():
         errors = {each.point: found.error for each in formats if (found := each.with_(keys))}
         own = [each for each in formats if errors.get(each.point, math.inf) <= allowed]
         level = [each for each in own if each is own[0] or not faster(own[0], each)]
         least = _ALIKE * min((errors[each.point] for each in level), default=0.0)
-        # of those that are level and as exact, the usual way of scaling
+        # of formats that are level and equally exact, the one with scales by token
         level.sort(key=lambda each: (errors[each.point] > least, each.by_channel))
         names = [each.point for each in level]
         yield Choice(allowed, keys, names[0] if names else "", tuple(names[1:]))
 
 
 def _costs(tables: Tables, rows: Mapping[str, Row], page: Workload) -> Iterator[Cost]:
-    """Those of the page's model first, then those of other models, then all others."""
+    """The costs, those of the page's model first, then those of other models, then the rest."""
     asked = tables.contrasts[tables.contrasts["factor"] == pairs.SCORES]
     names = {"base_name", "other_name"}
     own = [row for row in asked.to_dict("records") if {row[name] for name in names} <= {*rows}]

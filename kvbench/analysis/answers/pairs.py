@@ -1,10 +1,17 @@
-"""Who is faster: all comparisons that a page asks, in one table, corrected together.
+"""All comparisons of a page in one table, corrected together.
 
-Eight kinds of pairs are timed in the same rounds: points of a set, a decode in L3 beside the same
-from memory, points with other bytes between their passes, several queries a step beside one, sinks
-and the like beside scores as they are, a step and its parts beside each part alone, chases beside
-loads, and schedules beside `off`. Those of schedules rest on the rounds of one visit, all
-others on launches.
+Eight kinds of pairs are timed in the same rounds:
+
+- points of a set
+- a decode in L3, and the same from memory
+- points that read other bytes between passes, and without such reads
+- several queries in a step, and one query
+- sinks and the like, and plain scores
+- a step and its parts, and each part alone
+- latency beside loads, and the idle latency
+- schedules, and `off`
+
+Comparisons of schedules use the rounds of one visit; all others use launches.
 """
 
 import math
@@ -30,20 +37,20 @@ from kvbench.model.masks import CHAIN
 from kvbench.model.point import STEP
 from kvbench.native import default_library
 
-RESIDENCY, SCHEDULE = "residency", "schedule"  # factors beside those of sets
-QUERIES = "queries"  # and that of several queries a step, whose base has one
-SCORES, PLAIN = "scores", "plain"  # and that of what is done to scores, and its base
-OFF = "off"  # the base of the last; that of the first is FAR
+RESIDENCY, SCHEDULE = "residency", "schedule"  # factors in addition to those of sets
+QUERIES = "queries"  # factor of several queries in a step; the base has one
+SCORES, PLAIN = "scores", "plain"  # factor of operations on scores, and its base
+OFF = "off"  # base of SCHEDULE; the base of RESIDENCY is FAR
 WHOLE, PART = "step", "part of a step"  # factors of a step
-ALL_ALONE = "all parts alone"  # the base of the first; of the other it is one
-# the factor of a point with a chase, and its bases: latency while the others sleep, latency beside
-# plain reads of the same GB/s, and the point's rate without the chase
+ALL_ALONE = "all parts alone"  # base of WHOLE; the base of PART is that part alone
+# factor of a point with a chase, and its bases: latency while the point's CPUs sleep, latency
+# beside plain reads of the same GB/s, and the point's rate without the chase
 CHASE, IDLE, AS_MUCH, UNCHASED = "chase", "idle", "reads of as much", "unchased"
 LEVEL, OPEN, NOT_TESTED = State.LEVEL.value, State.OPEN.value, State.NOT_TESTED.value  # words
-_NEAR = ("L3", "most of L3")  # levels beside FAR
+_NEAR = ("L3", "most of L3")  # levels that are compared with FAR
 _OTHERS = ("group", "threads")  # factors of points with several heads or threads
 _DONE = {name: BY_COLUMN[name] for name in ("sinks", "softcap", "alibi", "kept")}  # to scores
-_HEAT = 7  # rounds that all schedules take part in: fewer of them go on
+_HEAT = 7  # rounds with all schedules; only the better ones continue after them
 
 _STATES = {FASTER: State.DECIDED, SLOWER: State.DECIDED}
 _HELD = {
@@ -63,9 +70,11 @@ def pairs(
     most: int = 0,
     page: Workload | None = None,
 ) -> pd.DataFrame:
-    """`most`: launches that the run can have where some are added until questions are decided, else
-    0. `page`: without it schedules are not asked about. Parts of a step are asked about where the
-    step surely is not their sum, after all else and corrected together.
+    """The table of all pairs.
+
+    most: launches that the run can have, if launches are added until questions are decided; else 0.
+    page: without it, schedules are left out. Parts of a step are compared only if the step surely
+    is not their sum; they are judged after all else, and corrected together.
     """
     rows = {row["name"]: row for row in points[points["seconds"].notna()].to_dict("records")}
     found = [
@@ -88,7 +97,7 @@ def pairs(
 
 
 def _judge(rows: Sequence[Row]) -> None:
-    """Corrected together."""
+    """Judge rows that are corrected together."""
     asked = [row for row in rows if not math.isnan(row["chance"])]
     corrected = discoveries([row["chance"] for row in asked])
     for row, chance in zip(asked, corrected, strict=True):
@@ -106,7 +115,7 @@ def _word(row: Row) -> str:
 
 
 def _unasked(row: Row) -> str:
-    """Of its interval alone, which does not say that they differ."""
+    """The word from the interval alone, which cannot show a difference."""
     if math.isnan(row["chance"]):
         return NOT_TESTED
     _, low, high = (row[name] for name in RATIO)
@@ -114,7 +123,7 @@ def _unasked(row: Row) -> str:
 
 
 def _from_l3(records: Iterable[Record], rows: dict[str, Row], most: int) -> Iterator[Row]:
-    """The ratio is that of the table of points."""
+    """Rows of decodes in L3 over the same from memory. The ratio is that of the table of points."""
     for point, visits in by_point(records).items():
         row = rows.get(point.name)
         if not row or point.streamed or point.shape.q_len > 1 or pd.isna(row["l3_gain"]):
@@ -132,7 +141,7 @@ def _from_l3(records: Iterable[Record], rows: dict[str, Row], most: int) -> Iter
 
 
 def _of_families(records: Iterable[Record], rows: dict[str, Row], most: int) -> Iterator[Row]:
-    """Members of a family, each beside the one that it is timed beside."""
+    """Rows of members of families, each compared with its base."""
     visits = by_point(records)
     kinds = (
         (QUERIES, queries_word, beside_one(visits)),
@@ -154,13 +163,13 @@ def _of_member(found: Beside, most: int, base: Row, other: Row) -> Row:
 
 
 def queries_word(point: Point) -> str:
-    """ "4"; of another mask than a chain "4 tree"."""
+    """A word such as "4", or "4 tree" for a mask other than a chain."""
     mask = "" if point.shape.mask == CHAIN else f" {point.shape.mask}"
     return f"{point.shape.q_len}{mask}"
 
 
 def scores_word(point: Point) -> str:
-    """ "sinks", "cap 50, alibi 8"; "plain" where scores are as they are."""
+    """A word such as "sinks" or "cap 50, alibi 8"; "plain" for plain scores."""
     own = {name: getattr(point.shape, name) for name in _DONE}
     return (
         ", ".join(
@@ -173,7 +182,9 @@ def scores_word(point: Point) -> str:
 
 
 def _of_steps(records: Iterable[Record], rows: dict[str, Row], most: int) -> Iterator[Row]:
-    """A step over the sum of its parts, and each of them within it over the same alone."""
+    """Rows of a step over the sum of its parts, and of each part within the step over the part
+    alone.
+    """
     for point, visits in by_point(records).items():
         row = rows.get(point.name)
         if not row or point.op != STEP or not (found := whole(visits)):
@@ -200,8 +211,8 @@ def alone_of(part: str) -> str:
 
 
 def _of_chases(records: Iterable[Record], rows: dict[str, Row], most: int) -> Iterator[Row]:
-    """Latency beside a load, over the idle one and over that beside plain reads; and the point's
-    rate beside a chase, over its rate without one.
+    """Rows of latency beside a load over the idle latency, and over latency beside plain reads; and
+    of the point's rate with a chase over its rate without.
     """
     for found in chased(by_point(records)):
         row = rows.get(found.point.name)
@@ -226,8 +237,8 @@ def _of_chases(records: Iterable[Record], rows: dict[str, Row], most: int) -> It
 def _schedules(
     records: Iterable[Record], rows: dict[str, Row], page: Workload | None
 ) -> Iterator[Row]:
-    """Every schedule over `off`, of the rounds in which all took part: how many come after them
-    depends on what they show. The one that was chosen comes first.
+    """Rows of every schedule over `off`, the chosen one first. Only rounds with all schedules
+    count, because the later rounds depend on their results.
     """
     for row, tuned in _tuned(records, rows, page) if page else ():
         off, chosen = tuned.ratios.get(OFF, ()), tuned.choice.preset
@@ -250,8 +261,8 @@ def _schedules(
 def _tuned(
     records: Iterable[Record], rows: dict[str, Row], page: Workload
 ) -> list[tuple[Row, Tuned]]:
-    """What was measured from memory and in L3 of one kernel and layout, by the page's threads and
-    with its heads: of the first layout that has both.
+    """The tunings from memory and in L3 of one kernel and layout, with the page's threads and
+    heads: of the first layout that has both.
     """
     alike = [row for row in rows.values() if _alike(row, rows, page)]
     alike.sort(key=lambda row: (row["regime"] == _NEAR[0], row["name"] in page.points))
@@ -283,7 +294,7 @@ def _alike(row: Row, rows: dict[str, Row], page: Workload) -> bool:
 
 
 def _first(record: Record) -> str:
-    """The name of a point that has the heads and threads of all that were visited."""
+    """The name of a point with the heads and threads of all visited points; "" if these differ."""
     if isinstance(record.point, Contrast):
         return "" if record.point.factor in _OTHERS else record.point.points[0].name
     return record.point.name
@@ -293,11 +304,11 @@ def _near(levels: Iterable[str]) -> str:
     return next((each for each in _NEAR if each in levels), "")
 
 
-# ---- one of them, as an answer -------------------------------------------------------------------
+# ---- a row as an answer --------------------------------------------------------------------------
 
 
 def lead(found: pd.DataFrame, one: str, other: str, question: str = "lead", of: str = "") -> Answer:
-    """How many times as fast point `one` is as `other`, two of the same set."""
+    """How many times as fast point `one` is as point `other` of the same set."""
     for row in found.to_dict("records"):
         names = row["base_name"], row["other_name"]
         if one != other and names in ((one, other), (other, one)):
@@ -306,8 +317,8 @@ def lead(found: pd.DataFrame, one: str, other: str, question: str = "lead", of: 
 
 
 def answer(row: Row, question: str, of: str = "", turned: bool = False) -> Answer:
-    """How many times as fast the other is as the base, or the base as the other where it is
-    `turned`. Of too few launches no number is said.
+    """How many times as fast the other point is as the base; with `turned`, the base as the other.
+    With too few launches there is no number.
     """
     ratio, low, high = (row[name] for name in RATIO)
     ends = (1 / ratio, 1 / high, 1 / low) if turned else (ratio, low, high)

@@ -1,4 +1,4 @@
-"""What prefetches give: the best schedule over none, in the same rounds, from memory and in L3."""
+"""What prefetches gain: the best schedule over none, in the same rounds, from memory and in L3."""
 
 from dataclasses import replace
 
@@ -9,9 +9,10 @@ from kvbench.analysis.answers.workload import Workload
 
 
 def prefetch(tables: Tables, page: Workload) -> tuple[Answer, ...]:
-    """One for each level at most, of the page's threads and the dtype that was tuned: of the
-    schedule that was chosen, or of the best one where that is none. `of` is the level; facts: the
-    `schedule`, the `dtype`, the `layout`, the `rounds`.
+    """At most one answer for each level, with the page's threads and the dtype that was tuned: for
+    the chosen schedule, or for the best one if `off` was chosen.
+
+    `of` is the level; facts: the `schedule`, the `dtype`, the `layout`, the `rounds`.
     """
     found = tables.contrasts
     found = found[found["factor"] == pairs.SCHEDULE]

@@ -1,5 +1,5 @@
-"""A model of bigger servers: tokens per second a core against memory bandwidth a core. It is the
-slower of two: bytes over bandwidth, and the core's own speed. Nothing else is in it.
+"""A model of larger servers: tokens per second per core over memory bandwidth per core. The rate is
+the lower of two: bandwidth over bytes, and the core's own speed. The model has no other parts.
 """
 
 from collections.abc import Iterator, Sequence
@@ -13,49 +13,51 @@ from kvbench.analysis.answers.workload import Workload
 from kvbench.model.annotated import about
 from kvbench.units import GB
 
-LEAST, MOST = 1.0, 40.0  # GB/s a core
+LEAST, MOST = 1.0, 40.0  # GB/s per core
 
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """One dtype. Tokens/s a core at b GB/s a core: the lesser of b / bytes and `core`."""
+    """The rate of one dtype: at b GB/s per core, tokens/s per core are the smaller of b / bytes and
+    `core`.
+    """
 
     dtype: Annotated[str, about("number format of the cache")]
-    point: Annotated[str, about("the point that it is computed from")]
-    bytes: Annotated[float, about("bytes: that one token reads, in all layers")]
-    core: Annotated[float, about("tokens per second a core: from a private cache")]
-    knee: Annotated[float, about("GB/s a core: from which the core limits")]
+    point: Annotated[str, about("point that it is computed from")]
+    bytes: Annotated[float, about("bytes: that one token reads in all layers")]
+    core: Annotated[float, about("tokens per second a core: with data in a private cache")]
+    knee: Annotated[float, about("GB/s a core: from there on the core limits")]
 
     def at(self, bandwidth: float) -> float:
-        """Tokens per second a core."""
+        """Tokens per second per core."""
         return min(bandwidth * GB / self.bytes, self.core)
 
 
 @dataclass(frozen=True, slots=True)
 class Stretch:
-    """Bandwidths at which one dtype is the fastest."""
+    """The range of bandwidths in which one dtype is the fastest."""
 
     dtype: Annotated[str, about("number format of the cache")]
-    low: Annotated[float, about("GB/s a core: from there")]
-    high: Annotated[float, about("GB/s a core: up to there")]
+    low: Annotated[float, about("GB/s a core: lower end")]
+    high: Annotated[float, about("GB/s a core: upper end")]
 
 
 @dataclass(frozen=True, slots=True)
 class Servers:
     here: Annotated[float | None, about("GB/s a core: plain reads of this machine")]
     lines: Annotated[tuple[Line, ...], about("by dtype")]
-    fastest: Annotated[tuple[Stretch, ...], about("by bandwidth, from least to most")]
+    fastest: Annotated[tuple[Stretch, ...], about("by bandwidth, in ascending order")]
 
 
 def servers(found: Decodes, page: Workload, memory: float | None) -> Servers:
-    """`memory`: GB/s of plain reads by the workload's threads."""
+    """The model. `memory`: GB/s of plain reads by the workload's threads."""
     lines = tuple(line for row in found.rows for line in _line(row, page.threads))
     here = memory / page.threads if memory and page.threads else None
     return Servers(here, lines, tuple(_stretches(lines)))
 
 
 def _line(row: Decode, threads: int) -> Iterator[Line]:
-    """None of a dtype whose core speed was not measured."""
+    """The line of a dtype; none if its core speed was not measured."""
     speed, rate, core = row.speed.figure, row.rate.figure, row.core.figure
     if speed and rate and core:
         read = rate.value * GB / speed.value
@@ -64,15 +66,16 @@ def _line(row: Decode, threads: int) -> Iterator[Line]:
 
 
 def core_speed(speed: Figure, share: Figure) -> float:
-    """What the core alone allows, of a speed and its share of that. It allows what was reached: a
-    share above 1 counts as 1.
+    """The speed that the core alone allows, from a speed and its share of that. It is at least the
+    speed that was reached: a share above 1 counts as 1.
     """
     return speed.value / min(1.0, share.value)
 
 
 def _stretches(lines: Sequence[Line]) -> Iterator[Stretch]:
-    """The order of two can change only where one is at its core's speed, and the other reads as
-    many tokens: between such bandwidths one stays the fastest.
+    """The ranges in ascending order. The order of two lines can change only where one reaches its
+    core's speed and the other has the same rate; between such bandwidths one line stays the
+    fastest.
     """
     if not lines:
         return

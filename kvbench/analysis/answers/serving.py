@@ -1,5 +1,5 @@
-"""What a batch of real requests costs, and what padding costs it: steps of the same requests as
-they are, with as many tokens evenly, and padded to the longest.
+"""What a batch of real requests costs, and what padding costs it: steps of the same requests with
+their real lengths, with equal lengths and as many tokens, and padded to the longest.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -26,7 +26,7 @@ _SETTING = ("variant", "isa", "threads", "pages", "memory", "residency", "schedu
 
 
 class Way(StrEnum):
-    """How long the sequences of a batch are."""
+    """The lengths of a batch's sequences."""
 
     EVEN = "even"
     AS_THEY_ARE = "as they are"
@@ -35,30 +35,34 @@ class Way(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Served:
-    """A batch, one way."""
+    """A batch with its lengths in one way."""
 
     way: Annotated[Way, about("even, as they are, or padded")]
     point: Annotated[str, about("its name")]
     shortest: Annotated[int, about("tokens: of the shortest sequence")]
     longest: Annotated[int, about("tokens: of the longest sequence")]
-    tokens: Annotated[int, about("tokens: of all sequences together")]
-    step: Annotated[Answer, about("seconds: of a step of all the model's layers")]
-    sequence: Annotated[Answer, about("tokens per second: of one sequence")]
-    whole: Annotated[Answer, about("tokens per second: of the batch")]
+    tokens: Annotated[int, about("tokens: all sequences together")]
+    step: Annotated[Answer, about("seconds: one step of all the model's layers")]
+    sequence: Annotated[Answer, about("tokens per second: one sequence")]
+    whole: Annotated[Answer, about("tokens per second: the batch")]
 
 
 @dataclass(frozen=True, slots=True)
 class Batch:
-    """So many requests, stored one way. `ways`: even, as they are, padded, where each was timed. A
-    batch of one is as it is.
+    """A number of requests in one format and layout. `ways`: even, as they are, padded, as far as
+    timed. A batch of one request has only "as they are".
     """
 
     batch: Annotated[int, about("sequences")]
     dtype: Annotated[str, about("number format of the cache")]
-    layout: Annotated[str, about("of the cache")]
+    layout: Annotated[str, about("layout of the cache")]
     ways: Annotated[tuple[Served, ...], about("by the lengths of its sequences")]
-    padding: Annotated[Answer, about("times as fast as they are as when padded to the longest")]
-    raggedness: Annotated[Answer, about("times as fast when even as they are, of as many tokens")]
+    padding: Annotated[
+        Answer, about("times as fast with the real lengths as padded to the longest")
+    ]
+    raggedness: Annotated[
+        Answer, about("times as fast with equal lengths as with the real ones, with as many tokens")
+    ]
 
     @property
     def setting(self) -> tuple[str, str]:
@@ -67,21 +71,23 @@ class Batch:
 
 @dataclass(frozen=True, slots=True)
 class Serving:
-    """`batches`: the usual dtype and layout first, the smallest batch first. `padding`: of the
-    largest batch of the first of these.
+    """The answers about batches. `batches`: the usual dtype and layout first, then the smallest
+    batch first. `padding`: of the largest batch of the first dtype and layout.
     """
 
-    padding: Annotated[Answer, about("times as fast as they are as when padded to the longest")]
+    padding: Annotated[
+        Answer, about("times as fast with the real lengths as padded to the longest")
+    ]
     batches: Annotated[tuple[Batch, ...], about("by dtype, layout and number of requests")]
-    model: Annotated[str, about("whose steps they are; empty where no model is known")] = ""
-    layers: Annotated[int, about("of the model: steps are told of so many")] = 0
+    model: Annotated[str, about("model of the steps; empty if unknown")] = ""
+    layers: Annotated[int, about("layers of the model; steps are reported for all of them")] = 0
     timed: Annotated[int, about("layers of a step as it was timed; all are alike")] = 0
-    threads: Annotated[int, about("that serve")] = 0
-    between: Annotated[int, about("bytes: of a layer's weights, that a step reads, too")] = 0
+    threads: Annotated[int, about("threads that serve")] = 0
+    between: Annotated[int, about("bytes: weights of a layer that a step also reads")] = 0
 
     @property
     def points(self) -> frozenset[str]:
-        """Names of all that it tells of."""
+        """The names of all points behind it."""
         return frozenset(way.point for each in self.batches for way in each.ways)
 
     @property
@@ -93,8 +99,8 @@ _Rows = Mapping[str, Row]  # of the table of points, by name
 
 
 def serving(tables: Tables) -> Serving:
-    """Of steps whose requests have several lengths: those of one setting, by most threads. Suspect
-    ones are left out.
+    """The answers from steps whose requests have several lengths: those of one setting with the
+    most threads. Suspect steps are left out.
     """
     suspect = tables.points["suspect"].fillna(False).astype(bool)
     known = tables.points[tables.points["seconds"].notna() & ~suspect]
@@ -121,7 +127,7 @@ def serving(tables: Tables) -> Serving:
 
 
 def _largest(batches: Sequence[Batch]) -> Batch:
-    """Of the first number format and layout the batch with most requests."""
+    """The largest batch of the first number format and layout."""
     return [each for each in batches if each.setting == batches[0].setting][-1]
 
 
@@ -131,7 +137,9 @@ def _steps(records: Sequence[Record], rows: _Rows) -> list[Point]:
 
 
 def _of_one_setting(found: list[list[Point]]) -> list[list[Point]]:
-    """Of several the one with most threads, and of these the one that most have."""
+    """The sets of the setting with the most threads; of several such settings the one with the most
+    sets.
+    """
     settings = grouped((_setting(line[0]), line) for line in found)
     most = [(line[0][0].threads, len(line), line) for line in settings.values()]
     return max(most, key=lambda each: each[:2])[-1] if most else []
@@ -148,7 +156,9 @@ def _heads(of: object) -> tuple[int, ...]:
 
 
 def _model(found: Sequence[Sequence[Point]], models: Sequence[Geometry]) -> Geometry | None:
-    """Whose layers they are: any number of them where all are alike, else as many as it has."""
+    """The model of the layers. If all its layers are alike, a step may have any number of them;
+    else as many as the model.
+    """
     for model in models if found else ():
         shape = found[0][0].shape
         if _heads(shape) == _heads(model) and (
@@ -159,7 +169,7 @@ def _model(found: Sequence[Sequence[Point]], models: Sequence[Geometry]) -> Geom
 
 
 def _is_alone(step: Point, found: Iterable[Sequence[Point]]) -> bool:
-    """Whether it is the first request of a larger batch."""
+    """Whether the step is the first request of a larger batch."""
     if step.shape.batch > 1:
         return False
     return any(
@@ -171,19 +181,19 @@ def _is_alone(step: Point, found: Iterable[Sequence[Point]]) -> bool:
 
 
 def _as_they_are(line: Sequence[Point]) -> Point:
-    """Of a line; of one request the only one."""
+    """The point with the real lengths; if the set has one request, its only point."""
     return next((point for point in line if point.shape.lengths != EVEN), line[0])
 
 
 def _order(line: Sequence[Point]) -> tuple[object, ...]:
-    """The usual number format and layout first."""
+    """The order of sets: the usual number format and layout first."""
     first = line[0]
     usual = (getattr(first, name) != DEFAULTS[name] for name in ("dtype", "layout"))
     return *usual, first.dtype, first.layout, first.shape.batch
 
 
 class _Said:
-    """What a run says of a batch. `scale`: layers of the model for each that was timed."""
+    """What a run says about a batch. `scale`: layers of the model over layers that were timed."""
 
     def __init__(self, tables: Tables, rows: _Rows, scale: float) -> None:
         self._rows, self._scale = rows, scale
@@ -246,7 +256,7 @@ def _way(point: Point, own: Point, longest: int) -> Way:
 
 
 def _in_rounds(records: Iterable[Record]) -> dict[Point, Estimate]:
-    """Seconds of a pass of each point that was timed beside others of other lengths."""
+    """Seconds of a pass of each point that was timed beside points with other lengths."""
     taken = (
         ((point, record.launch), sample.each)
         for record in records

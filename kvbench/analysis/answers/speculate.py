@@ -1,5 +1,5 @@
-"""How many draft tokens are worth verifying: how much longer attention takes for several queries a
-step than for one, timed in the same rounds.
+"""How many draft tokens are worth verifying: how much longer attention takes for several queries in
+a step than for one, in the same rounds.
 """
 
 from collections.abc import Iterator, Mapping
@@ -23,43 +23,43 @@ from kvbench.model import DEFAULTS, Point
 from kvbench.model.annotated import about
 from kvbench.native import default_library
 
-_USUAL = 5  # queries of a step: the newest token and 4 drafts, as many as engines take
+_USUAL = 5  # queries of a step: the newest token and 4 drafts, a common number
 _SAME = ("dtype", "layout", "variant", "group", "context", "threads", "batch")
 
 
 class Worth(StrEnum):
-    """Whether a step of several queries pays, in attention alone."""
+    """Whether a step with several queries pays, for attention alone."""
 
-    FREE = "free"  # it takes as long as one query, or less
-    MORE = "more tokens"  # than it takes times as long as one query
-    HARDLY = "hardly"  # it may take as long as so many steps of one query
-    NEVER = "never"  # it surely does
+    FREE = "free"  # it takes no longer than one query
+    MORE = "more tokens"  # it pays if it yields more tokens than its ratio to one query
+    HARDLY = "hardly"  # it may take as long as that many steps with one query
+    NEVER = "never"  # it surely takes as long
     NOT_CLEAR = "not clear"
 
 
 @dataclass(frozen=True, slots=True)
 class Queries:
-    """A step of so many queries: one for the newest token and one for each draft token."""
+    """A step with several queries: one for the newest token and one for each draft token."""
 
     queries: Annotated[int, about("queries of each sequence in a step")]
-    drafts: Annotated[int, about("draft tokens that it verifies: a query less")]
+    drafts: Annotated[int, about("draft tokens that it verifies: queries - 1")]
     point: Annotated[str, about("its name")]
     times: Annotated[
         Answer,
         about(
-            "times as long as a step of one query: attention pays where a step yields more tokens,"
-            " its accepted drafts and the one that every step yields"
+            "times as long as a step with one query: attention pays if a step yields more tokens"
+            " than this, counting its accepted drafts and the one that every step yields"
         ),
     ]
     accepted: Annotated[
         float | None,
         about(
-            "tokens: drafts that must be accepted a step, on average, for its attention to pay:"
-            " `times` less one; null where that was not timed"
+            "tokens: drafts that a step must have accepted on average so that attention pays:"
+            " `times` - 1; null if not timed"
         ),
     ]
     core: Annotated[
-        Answer, about("its core time, with the data in a private cache, over the same step of one")
+        Answer, about("core time (data in a private cache) over the same step with one query")
     ]
     limit: Annotated[Answer, about("what limits it; `reason` is the word")]
     worth: Annotated[Worth, about("whether it pays: free, more tokens, hardly, never, not clear")]
@@ -70,33 +70,33 @@ class Line:
     """One decode. `steps`: from few queries to many."""
 
     dtype: Annotated[str, about("number format of the cache")]
-    layout: Annotated[str, about("of the cache")]
-    variant: Annotated[str, about("the way of doing it")]
-    group: Annotated[int, about("query heads on a KV head")]
+    layout: Annotated[str, about("layout of the cache")]
+    variant: Annotated[str, about("variant of the kernel")]
+    group: Annotated[int, about("query heads per KV head")]
     context: Annotated[int, about("tokens that every sequence holds")]
-    threads: Annotated[int, about("that decode")]
+    threads: Annotated[int, about("threads that decode")]
     batch: Annotated[int, about("sequences")]
     mask: Annotated[str, about("which of the newest tokens each query attends to")]
-    model: Annotated[str, about("whose layer it is; empty where no model is known")]
-    level: Annotated[str, about("what feeds it")]
-    point: Annotated[str, about("name of the point of one query")]
-    limit: Annotated[Answer, about("what limits that; `reason` is the word")]
+    model: Annotated[str, about("model of the layer; empty if unknown")]
+    level: Annotated[str, about("level that feeds it")]
+    point: Annotated[str, about("name of the point with one query")]
+    limit: Annotated[Answer, about("what limits that point; `reason` is the word")]
     steps: Annotated[tuple[Queries, ...], about("by the number of queries")]
 
     def at(self, queries: int) -> Queries | None:
-        """The step of so many, where that was timed."""
+        """The step with that many queries; None if not timed."""
         return next((step for step in self.steps if step.queries == queries), None)
 
     @property
     def place(self) -> tuple[object, ...]:
-        """What lines of a panel have in common."""
+        """What the lines of one panel have in common."""
         return self.model, self.group, self.context, self.threads, self.batch, self.mask
 
 
 @dataclass(frozen=True, slots=True)
 class Speculation:
-    """`lines`: those of the page first, at the longest context. `usual`: queries of the step that
-    the first screen is about; 0 where none was timed.
+    """The answers about several queries. `lines`: those of the page first, at the longest context.
+    `usual`: queries of the step on the first screen; 0 if none was timed.
     """
 
     lines: Annotated[tuple[Line, ...], about("by dtype, layout, heads, context and threads")] = ()
@@ -104,17 +104,17 @@ class Speculation:
 
     @property
     def page(self) -> tuple[Line, ...]:
-        """Lines of the first screen, with the usual mask where that was timed."""
+        """The lines of the first screen, with the usual mask if that was timed."""
         return tuple(line for line in self.lines if line.place == self.lines[0].place)
 
     @property
     def counts(self) -> tuple[int, ...]:
-        """Numbers of queries that were timed."""
+        """The numbers of queries that were timed."""
         return tuple(sorted({step.queries for line in self.lines for step in line.steps}))
 
 
 def speculation(tables: Tables, page: Workload) -> Speculation:
-    """Suspect points are left out."""
+    """The answers, without suspect points."""
     suspect = tables.points["suspect"].fillna(False).astype(bool)
     known = tables.points[tables.points["seconds"].notna() & ~suspect]
     said = _Said(tables, {row["name"]: row for row in known.to_dict("records")}, page)
@@ -126,7 +126,7 @@ def speculation(tables: Tables, page: Workload) -> Speculation:
 
 
 def _order(line: Line, page: Workload) -> tuple[object, ...]:
-    """By what is asked for, in which no measurement has a say."""
+    """The order of lines: it depends on what was asked for, not on measurements."""
     dtypes = default_library().words("dtype")
     unlike = line.model != page.model, line.threads != page.threads, line.batch != page.batch
     usual = (getattr(line, name) != DEFAULTS[name] for name in ("mask", "layout"))
@@ -136,7 +136,7 @@ def _order(line: Line, page: Workload) -> tuple[object, ...]:
 
 
 class _Said:
-    """What a run says of steps of several queries. `rows`: of the table of points, by name."""
+    """What a run says about steps with several queries. `rows`: of the table of points, by name."""
 
     def __init__(self, tables: Tables, rows: Mapping[str, Row], page: Workload) -> None:
         self._rows, self._models, self._page = rows, tables.models, page
@@ -178,7 +178,7 @@ class _Said:
 
 
 def _times(row: Row) -> Answer:
-    """How many times as long it takes as one query."""
+    """How many times as long as one query it takes."""
     found = pairs.answer(row, "queries", row["dtype"], turned=True)
     own = found.figure and replace(found.figure, unit=Unit.LENGTH)
     return replace(found, subject=(row["other_name"],), against=row["base_name"], figure=own)
@@ -202,7 +202,7 @@ def _core(row: Row, found: Beside, base: str) -> Answer:
 
 
 def _worth(times: Answer, queries: int) -> Worth:
-    """Of a step that yields as many tokens as it has queries, at most."""
+    """Whether a step pays that yields at most as many tokens as it has queries."""
     if times.state is State.LEVEL:
         return Worth.FREE
     if times.state is not State.DECIDED or times.figure is None:

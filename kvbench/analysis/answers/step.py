@@ -1,5 +1,5 @@
-"""What a whole step takes, whether it is the sum of its parts, and if not, which part is another
-there than alone.
+"""What a whole step takes, whether it is the sum of its parts, and if not, which part differs
+within the step.
 """
 
 import math
@@ -28,7 +28,7 @@ from kvbench.model.point import STEP
 from kvbench.model.shape import EVEN
 from kvbench.regime import classify
 
-# of a row of the table of points
+# columns that are taken from a row of the table of points
 _FACTS = ("dtype", "layout", "variant", "isa", "context", "batch", "lengths", "layers", "window")
 _MORE = ("full_every", "threads")
 
@@ -40,52 +40,63 @@ class StepPart:
     part: Annotated[str, about("appends, decodes or weights")]
     share: Annotated[Answer, about("share of the step's time")]
     times: Annotated[Answer, about("times as long within the step as alone")]
-    adds: Annotated[Answer, about("its time within the step less that alone, as a share of all")]
-    level: Annotated[str, about("what feeds it alone: L1, L2, L3, DRAM, mixed or unknown")]
+    adds: Annotated[
+        Answer,
+        about("its time within the step minus its time alone, as a share of all parts alone"),
+    ]
+    level: Annotated[str, about("level that feeds it alone: L1, L2, L3, DRAM, mixed or unknown")]
 
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """Of one point."""
+    """The answers about one point."""
 
     point: Annotated[str, about("its name")]
-    model: Annotated[str, about("whose layers it has; empty where no model is known")]
+    model: Annotated[str, about("model of its layers; empty if unknown")]
     dtype: Annotated[str, about("number format of the cache")]
-    layout: Annotated[str, about("of the cache")]
-    variant: Annotated[str, about("the way of doing it")]
+    layout: Annotated[str, about("layout of the cache")]
+    variant: Annotated[str, about("variant of the kernel")]
     isa: Annotated[str, about("instruction set")]
-    context: Annotated[int, about("tokens that every sequence holds, or at most")]
+    context: Annotated[
+        int, about("tokens that every sequence holds; if lengths differ, the longest")
+    ]
     batch: Annotated[int, about("sequences")]
-    lengths: Annotated[str, about("of the sequences")]
-    layers: Annotated[int, about("of a step")]
-    window: Annotated[int, about("tokens attended to by layers with a window; 0: none has one")]
-    full_every: Annotated[int, about("of so many layers the last has no window; 0: of none")]
-    threads: Annotated[int, about("that decode")]
-    weights: Annotated[int, about("bytes: of weights, of all layers together")]
-    regime: Annotated[str, about("what feeds it: L1, L2, L3, DRAM, mixed or unknown")]
-    seconds: Annotated[Answer, about("seconds: of a step")]
-    sequence: Annotated[Answer, about("tokens per second: of a sequence")]
-    tokens: Annotated[Answer, about("tokens per second: of the batch")]
+    lengths: Annotated[str, about("lengths of the sequences")]
+    layers: Annotated[int, about("layers of the step")]
+    window: Annotated[
+        int, about("tokens that layers with a window attend to; 0: no layer has a window")
+    ]
+    full_every: Annotated[
+        int, about("in each set of this many layers the last has no window; 0: all have one")
+    ]
+    threads: Annotated[int, about("threads that decode")]
+    weights: Annotated[int, about("bytes: weights of all layers together")]
+    regime: Annotated[str, about("level that feeds it: L1, L2, L3, DRAM, mixed or unknown")]
+    seconds: Annotated[Answer, about("seconds: one step")]
+    sequence: Annotated[Answer, about("tokens per second: one sequence")]
+    tokens: Annotated[Answer, about("tokens per second: the batch")]
     p50: Annotated[Answer, about("seconds: half of the steps took no longer")]
     p99: Annotated[Answer, about("seconds: 99 % of the steps took no longer")]
     memory: Annotated[Answer, about("share of a plain read of as many bytes of memory")]
-    whole: Annotated[Answer, about("times as long as all its parts alone; `reason`: why not 1")]
+    whole: Annotated[
+        Answer, about("times as long as all its parts alone; `reason`: why it is not 1")
+    ]
     parts: Annotated[tuple[StepPart, ...], about("in the order of a layer")]
     limit: Annotated[Answer, about("what limits it; `reason` is the word")]
 
 
 @dataclass(frozen=True, slots=True)
 class Steps:
-    """`rows`: that most like the page's workload is first, and that with weights before others. The
-    rest in order of model, dtype, batch, weights and context.
+    """The steps: first the one most like the page's workload, preferably with weights; then the
+    others by model, dtype, lengths, batch, weights and context.
     """
 
     rows: Annotated[tuple[Step, ...], about("by point")]
 
 
 def steps(tables: Tables, page: Workload, served: Collection[str] = ()) -> Steps:
-    """Suspect ones are left out. `served`: names of those that are told as batches of requests,
-    maybe of more layers than were timed.
+    """The answers about steps, without suspect ones. `served`: names of steps that are reported as
+    batches of requests instead, perhaps for more layers than were timed.
     """
     points = tables.points[(tables.points["op"] == STEP) & tables.points["seconds"].notna()]
     points = points[~points["name"].isin(list(served))]
@@ -113,12 +124,12 @@ def _ordered(found: Sequence[Step], page: Workload) -> tuple[Step, ...]:
 
 
 def _place(step: Step) -> tuple[object, ...]:
-    """So that what grows down a column is the context."""
+    """The order of rows, in which the context grows down a column."""
     return step.model, step.dtype, step.lengths, step.batch, step.weights, step.context
 
 
 def _away(step: Step, page: Workload) -> tuple[float, ...]:
-    """How unlike the page's workload: the first of these counts most."""
+    """How far a step is from the page's workload; the first number counts most."""
     return (
         step.model != page.model,
         step.lengths != EVEN,
@@ -130,7 +141,7 @@ def _away(step: Step, page: Workload) -> tuple[float, ...]:
 
 
 def _model(row: Row, models: Sequence[Geometry], page: Workload) -> str:
-    """Of those with such layers the page's, or the first."""
+    """The model with these layers: the page's if it has them, else the first."""
     asked = (*HEADS, "layers")
     alike = [each.name for each in models if all(getattr(each, n) == row[n] for n in asked)]
     return page.model if page.model in alike else next(iter(alike), "")
@@ -178,7 +189,7 @@ def _of_column(
 
 
 def _per(seconds: Figure, count: float) -> Figure:
-    """So many tokens in a step, as tokens per second."""
+    """`count` tokens in a step, as tokens per second."""
     value, low, high = (count / each for each in (seconds.value, seconds.high, seconds.low))
     return Figure(value, low, high, Unit.TOKENS)
 
@@ -210,15 +221,15 @@ def _share(row: Row, question: str, part: str, found: Estimate, held: Held) -> A
 
 
 def _longer(judged: Row, question: str, of: str = "") -> Answer:
-    """How many times as long it takes as what it is held against."""
+    """How many times as long it takes as what it is compared with."""
     found = pairs.answer(judged, question, of, turned=True)
     own = found.figure and replace(found.figure, unit=Unit.LENGTH)
     return replace(found, figure=own, held=Held.PARTS, against="")
 
 
 def _why(found: Answer, parts: Sequence[StepPart], row: Row) -> Answer:
-    """Of one that is surely not the sum of its parts: the part that is as surely another, and makes
-    the most of it.
+    """Why a step surely is not the sum of its parts: the part that surely differs in the same
+    direction and contributes most.
     """
     if found.state is not State.DECIDED or not found.figure:
         return found

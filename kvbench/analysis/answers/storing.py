@@ -1,4 +1,4 @@
-"""What it costs to store a token, and which layouts differ."""
+"""What storing a token costs, and which layouts differ."""
 
 from dataclasses import dataclass, replace
 from typing import Annotated
@@ -22,8 +22,10 @@ _STORES = ("append", "bulk")
 
 @dataclass(frozen=True, slots=True)
 class Storing:
-    token: Annotated[Answer, about("seconds: of one token in all layers")]
-    share: Annotated[Answer, about("share of a decode step, about: from visits of their own")]
+    token: Annotated[Answer, about("seconds: one token in all layers")]
+    share: Annotated[
+        Answer, about("share of a decode step, roughly, because both come from visits of their own")
+    ]
     layouts: Annotated[tuple[Choice, ...], about("of append and bulk, side by side")]
 
 
@@ -48,8 +50,8 @@ def storing(tables: Tables, page: Workload, choices: tuple[Choice, ...]) -> Stor
 
 
 def _appends(tables: Tables, page: Workload) -> pd.DataFrame:
-    """Of the page's model, those most like its workload first: by as many threads, of the usual
-    dtype and layout, of nearly as many tokens.
+    """The appends of the page's model, those most like its workload first: by threads, usual dtype
+    and layout, and context.
     """
     points = tables.points
     model = next((each for each in tables.models if each.name == page.model), None)
@@ -68,7 +70,7 @@ def _appends(tables: Tables, page: Workload) -> pd.DataFrame:
 
 
 def _share(tables: Tables, page: Workload, row: pd.Series, token: Answer) -> Answer:
-    """Of a decode step in the same dtype and layout."""
+    """The share of a decode step with the same dtype and layout."""
     steps = tables.tokens[tables.tokens["name"].isin(page.points)]
     steps = steps[(steps[list(_USUAL)] == row[list(_USUAL)]).all(axis=1)]
     if steps.empty or token.figure is None:

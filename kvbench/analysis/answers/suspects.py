@@ -1,4 +1,4 @@
-"""Points that are faster than what should limit them: one list, which all that shows them shows."""
+"""Points that are faster than their limits: one list for everything that shows suspects."""
 
 from dataclasses import dataclass
 from typing import Annotated
@@ -10,19 +10,19 @@ from kvbench.model.annotated import about
 
 @dataclass(frozen=True, slots=True)
 class Suspect:
-    """A point that is faster than what should limit it. `explained`: for a known reason. One that
-    is not explained is left out of answers.
+    """A point that is faster than a limit. `explained`: whether a reason is known. A point without
+    explanation is left out of answers.
     """
 
     point: Annotated[str, about("its name")]
-    short: Annotated[str, about("its name for people")]
-    roof: Annotated[str, about("what it exceeds")]
-    reason: Annotated[str, about("why, as a word")]
-    explained: Annotated[bool, about("whether that explains it")]
+    short: Annotated[str, about("its short name")]
+    roof: Annotated[str, about("the roof that it exceeds")]
+    reason: Annotated[str, about("the cause, as a word")]
+    explained: Annotated[bool, about("whether the cause explains the excess")]
 
 
 def suspects(points: pd.DataFrame) -> tuple[Suspect, ...]:
-    """Those without an explanation first."""
+    """All such points, those without an explanation first."""
     found = points[points["above"] != ""].sort_values("suspect", ascending=False, kind="stable")
     return tuple(
         Suspect(row["name"], row["short"], row["above"], row["above_reason"], not row["suspect"])

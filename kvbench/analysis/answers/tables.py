@@ -1,4 +1,4 @@
-"""What answers are made of: the records of one run and its tables."""
+"""The input of all answers: the records of one run and its tables."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -11,8 +11,10 @@ from kvbench.model.geometry import Geometry
 
 @dataclass(frozen=True, slots=True)
 class Tables:
-    """`points`: of ours, with short names. `tokens`: their tokens per second. `most`: launches that
-    the run can have where some are added until questions are decided, else 0.
+    """Records and tables of one run.
+
+    points: our points, with short names. tokens: their tokens per second. most: launches that the
+    run can have, if launches are added until questions are decided; else 0.
     """
 
     records: Sequence[Record]
@@ -27,7 +29,5 @@ class Tables:
 
     @property
     def line(self) -> pd.DataFrame:
-        """The fastest kernel of each dtype, as they were timed in the same rounds; empty where none
-        were.
-        """
+        """The fastest kernel of each dtype, timed in the same rounds; empty if none were."""
         return self.points[self.points["beside"].fillna(False).astype(bool)]

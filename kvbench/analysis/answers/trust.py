@@ -1,9 +1,9 @@
 """How far to trust a run: the scatter of launches, its share between visits, and suspects.
 
-Scatter is the standard deviation of what launches measured, as a share of a point's time; of all
-points it is the root of the mean square, which is what two points that are compared meet. It is
-made unbiased for small numbers: more launches tell it better, and make it neither larger nor
-smaller. The grade is made of it.
+Scatter is the standard deviation over launches, as a share of a point's time; over all points it is
+the root mean square, which is the noise of a comparison of two points. It is unbiased for small
+numbers: more launches make it more certain, but neither larger nor smaller. The grade follows from
+it.
 """
 
 import math
@@ -22,14 +22,14 @@ from kvbench.model import Record
 from kvbench.model.annotated import about
 
 GOOD, FAIR, POOR = "good", "fair", "poor"
-_SCATTER = {GOOD: 0.05, FAIR: 0.20}  # at most
-FEWEST = 5  # launches of the typical point: of fewer its scatter is hardly known
+_SCATTER = {GOOD: 0.05, FAIR: 0.20}  # the most scatter of each grade
+FEWEST = 5  # launches of the typical point: with fewer its scatter is hardly known
 _NINE_OF_TEN = 0.9
-_SIDES = 1.96  # standard deviations on both sides, that hold 95 % of what is normal
+_SIDES = 1.96  # standard deviations on both sides that hold 95 % of a normal distribution
 
 
 class Because(StrEnum):
-    """Why a grade is no better."""
+    """Why a grade is not better."""
 
     NOTHING = ""
     LAUNCHES = "too few launches"
@@ -40,31 +40,38 @@ class Because(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Trust:
-    """The grade is made of scatter, and does not depend on how many launches there are."""
+    """How far to trust the run. The grade follows from the scatter, and does not depend on the
+    number of launches.
+    """
 
     grade: Annotated[str, about("good, fair or poor")]
-    because: Annotated[Because, about("why it is no better, as a word; else empty")]
+    because: Annotated[Because, about("why the grade is not better, as a word; else empty")]
     scatter: Annotated[
-        float | None, about("share of a point's time: deviation of launches, over all points")
+        float | None,
+        about("share of a point's time: standard deviation over launches, for all points"),
     ]
-    most: Annotated[float | None, about("share of a point's time: the same of nine points in ten")]
+    most: Annotated[
+        float | None,
+        about("share of a point's time: standard deviation that nine points in ten do not exceed"),
+    ]
     between: Annotated[
-        float | None, about("share of the variance: between visits, the rest is within them")
+        float | None,
+        about("share of the variance that lies between visits; the rest lies within them"),
     ]
     noise: Annotated[
         float | None, about("share: differences below it are noise, unless timed side by side")
     ]
-    launches: Annotated[int, about("of the run")]
+    launches: Annotated[int, about("launches of the run")]
     typical: Annotated[int, about("launches of the typical point")]
     fewest: Annotated[int, about("launches of the point with fewest")]
-    points: Annotated[int, about("points")]
-    failed: Annotated[int, about("points that lack a launch or more")]
+    points: Annotated[int, about("number of points")]
+    failed: Annotated[int, about("points that failed in some launch")]
     unstable: Annotated[int, about("points whose launches lie far apart")]
-    doubted: Annotated[int, about("points whose level rests on a cache size that is in doubt")]
+    doubted: Annotated[int, about("points whose level depends on a doubtful cache size")]
     slow: Annotated[int, about("visits in which the cores were slow")]
-    set_aside: Annotated[int, about("visits of these that no number rests on")]
-    disturbed: Annotated[float | None, about("share of the samples that met other work")]
-    suspects: Annotated[tuple[Suspect, ...], about("without an explanation first")]
+    set_aside: Annotated[int, about("slow visits that are left out of all numbers")]
+    disturbed: Annotated[float | None, about("share of the samples during which other work ran")]
+    suspects: Annotated[tuple[Suspect, ...], about("those without an explanation first")]
 
 
 def trust(tables: Tables) -> Trust:
@@ -99,16 +106,18 @@ def trust(tables: Tables) -> Trust:
 
 
 def deviation(values: np.ndarray) -> float:
-    """Standard: of values that are normal it is right on average, however few."""
+    """The standard deviation, unbiased for normal values however few they are."""
     count = len(values)
     lacks = math.lgamma(count / 2) - math.lgamma((count - 1) / 2)
     return float(np.std(values, ddof=1) / (math.sqrt(2 / (count - 1)) * math.exp(lacks)))
 
 
 def noise(scatter: float, launches: int) -> float:
-    """What 95 % of the differences come to, at most, between two points that are alike, each
-    measured in visits of its own. The median of n launches of deviation s has a variance of about
-    pi / 2 * s^2 / n; the difference of two has twice that.
+    """The difference that 95 % of the comparisons of two equal points do not exceed, if each is
+    measured in visits of its own.
+
+    The median of n launches with deviation s has a variance of about pi / 2 * s^2 / n. The
+    difference of two medians has twice that.
     """
     return math.expm1(_SIDES * math.sqrt(math.pi / launches) * scatter)
 
@@ -127,7 +136,7 @@ def _grade(
 
 
 def _between(records: Iterable[Record]) -> float | None:
-    """Of the typical point."""
+    """The share of variance between visits, for the typical point."""
     shares = list[float]()
     for visits in by_point(records).values():
         times = [
@@ -139,8 +148,8 @@ def _between(records: Iterable[Record]) -> float | None:
 
 
 def between(groups: Sequence[np.ndarray]) -> float | None:
-    """Share of the variance that lies between the groups: components of a one-way analysis. None
-    where there are too few values.
+    """The share of the variance that lies between groups, from a one-way analysis of variance
+    components; None if there are too few values.
     """
     sizes = np.array(list(map(len, groups)))
     count, every = len(groups), int(sizes.sum())

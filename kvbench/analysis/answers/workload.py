@@ -1,4 +1,4 @@
-"""The workload that a page is about, chosen once: a model's layers at one context, from memory."""
+"""The workload of a page, chosen once: a model's layers at one context, from memory."""
 
 from dataclasses import dataclass
 from typing import Annotated
@@ -13,20 +13,22 @@ MODEL, CONTEXT = "llama-3-8b", 4096
 
 @dataclass(frozen=True, slots=True)
 class Workload:
-    """Any other point is named where it stands."""
+    """The workload of a page. Points that do not belong to it are named where they are shown."""
 
-    model: Annotated[str, about("whose layers are decoded; empty where no model is known")]
-    layers: Annotated[int, about("of the model; 0 where no model is known")]
+    model: Annotated[str, about("model whose layers are decoded; empty if unknown")]
+    layers: Annotated[int, about("layers of the model; 0 if unknown")]
     context: Annotated[int, about("tokens that every sequence holds")]
     batch: Annotated[int, about("sequences")]
-    threads: Annotated[int, about("that decode")]
+    threads: Annotated[int, about("threads that decode")]
     points: Annotated[tuple[str, ...], about("names of its points, from memory")]
 
 
 def workload(tokens: pd.DataFrame, points: pd.DataFrame) -> Workload:
-    """That of `kvbench score` where the run has it: Llama 3 8B, 4,096 tokens, most threads. Else
-    what is most like it: the model with most points, the context nearest to 4,096. From the tables
-    of these names. Pairs of dtypes are none of its points.
+    """The workload of a run, from its tables of tokens and points.
+
+    It is that of `kvbench score` if the run has it: Llama 3 8B, 4,096 tokens, most threads. Else it
+    is the nearest: the model with most points, and the context nearest to 4,096. Pairs of dtypes
+    are left out.
     """
     rows = tokens[tokens["tokens_per_second"].notna()]
     if rows.empty:

@@ -1,1 +1,3 @@
-"""What differs: points of a run, two runs, a series of runs. All ask `analysis/judge.py`."""
+"""Differences: between points of a run, two runs, and the runs of a series. All use
+`analysis/judge.py`.
+"""

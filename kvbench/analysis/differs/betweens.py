@@ -1,5 +1,5 @@
-"""Points of a family, by what is read between their passes: each beside the same from memory,
-beside the same with nothing between, and beside the one with the next fewer bytes.
+"""Compare the points of a family by the bytes that are read between passes: each with the same
+point from memory, with the point that reads nothing between, and with the next smaller one.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -23,7 +23,7 @@ _Visits = Mapping[Point, Sequence[Record]]
 
 
 def betweens(records: Iterable[Record], rows: Mapping[str, Row], most: int) -> Iterator[Row]:
-    """`rows`: of the points, by name."""
+    """The rows of all families. `rows`: the table of points, by name."""
     visits = {point: own for point, own in by_point(records).items() if point.name in rows}
     for base, members in families(visits).items():
         before = None
@@ -37,7 +37,9 @@ def betweens(records: Iterable[Record], rows: Mapping[str, Row], most: int) -> I
 def _beside(
     base: Point, point: Point, visits: _Visits, rows: Mapping[str, Row], most: int
 ) -> Iterator[Row]:
-    """The ratio to the same from memory is that of the table of points."""
+    """Rows for a point beside memory, and beside the point that reads nothing between. The ratio to
+    memory is that of the table of points.
+    """
     found, row = measured(visits[point]), rows[point.name]
     if ROTATED in found.shares and pd.notna(row["l3_gain"]):
         ends = [row[f"l3_gain{end}"] for end in ("", "_low", "_high")]
@@ -49,7 +51,9 @@ def _beside(
 def _next(
     before: Point, point: Point, visits: _Visits, rows: Mapping[str, Row], most: int
 ) -> Iterator[Row]:
-    """Rounds of a family have all its points."""
+    """The row for a point beside the next smaller one. The rounds of a family sample all its
+    points.
+    """
     beside = {(record.launch, record.part): record for record in visits[before]}
     both = [
         (record, beside[record.launch, record.part])
@@ -75,7 +79,7 @@ def _own(record: Record) -> list[Sample]:
 def _row(
     share: Estimate, word: str, base: Row, other: Row, most: int, ends: Sequence[float] = ()
 ) -> Row:
-    """`share`: how many times as fast the other is as the base, by launch."""
+    """A row of the table. `share`: the speed of the other over that of the base, by launch."""
     return row_of(-np.log(share.values), most, base, other, ends) | {
         "factor": BETWEEN,
         "base": word,

@@ -1,4 +1,4 @@
-"""Points that were timed in the same rounds: how much faster the one is than the other."""
+"""Compare points that were timed in the same rounds: how many times as fast one is as the other."""
 
 import math
 from collections import defaultdict
@@ -17,43 +17,44 @@ from kvbench.grouping import grouped
 from kvbench.model import Contrast, Point, Record, Sample, quotients
 from kvbench.model.contrast import FACTORS, KERNEL, value
 
-# factors that no set has
+# factors that are compared in other ways than in sets
 _BESIDE = "residency", "between", "queries", "scores", "schedule", "chase"
 RATIO = band("ratio", "ratio: seconds of base over those of other: above 1 other is faster")
 CONTRAST = {
     "factor": text(
-        f"what they differ in: {', '.join((*FACTORS, KERNEL, *_BESIDE))}; or step: a step over all"
-        " its parts alone; part of a step: a part within it over the same alone"
+        f"how they differ: {', '.join((*FACTORS, KERNEL, *_BESIDE))}; step: a step and the sum of"
+        " its parts timed alone; part of a step: a part within the step and alone"
     ),
-    "base": text("its value of the one"),
-    "other": text("its value of the other"),
-    "base_name": text("the one point"),
-    "other_name": text("the other point"),
+    "base": text("value of the factor of the base point"),
+    "other": text("value of the factor of the other point"),
+    "base_name": text("name of the base point"),
+    "other_name": text("name of the other point"),
     **{name: POINT[name] for name in ("op", "dtype", "layout", "variant")},  # of the base
     **{name: POINT[name] for name in ("context", "batch", "threads", "residency")},
-    "other_context": count("tokens of every sequence: of the other"),
-    "regime": text("what feeds them; both where they differ"),
-    "visit": text("name of what a launch visits to time them; empty where none does"),
+    "other_context": count("tokens of every sequence of the other point"),
+    "regime": text("level that feeds them; both levels if they differ"),
+    "visit": text("name of the visit that times both; empty if there is none"),
     **RATIO,
-    "launches": count("that measured both"),
-    "rounds": count("in which both were sampled"),
+    "launches": count("launches that measured both"),
+    "rounds": count("rounds that sampled both"),
     "confidence": number("probability: with which low and high enclose the true ratio"),
-    "chance": number("probability: of so large a difference or more, were there none"),
-    "corrected": number("probability: the same, corrected over all rows of this table"),
+    "chance": number("probability: of a difference at least this large if there were none"),
+    "corrected": number("probability: the chance corrected over all rows of this table"),
     "word": text("faster, slower, level, open, or not tested"),
 }
 
-_ALIKE = 1.01  # bytes that differ by less, such as those of a page table, are as many
+_ALIKE = 1.01  # byte counts within this ratio count as equal: they may differ by a page table
 
 Row = dict[str, Any]
 _Rounds = Mapping[str, Sequence[Sample]]  # by program
 
 
 def contrasts(records: Iterable[Record], points: pd.DataFrame, most: int = 0) -> list[Row]:
-    """A row for each two points of a set. Ratios are formed in the rounds of a launch. The base
-    moves more compulsory bytes than the other, in all sets of the factor together; else it is the
-    first by its name. `most`: launches that the run can have where some are added until questions
-    are decided, else 0. What is a matter of all rows together is not there yet.
+    """One row for each two points of a set, from ratios formed within rounds.
+
+    The base is the point whose value moves more compulsory bytes over all sets of the factor; if
+    they are equal, the first by name. most: launches that the run can have, if launches are added
+    until questions are decided; else 0. The columns that need all rows together are added later.
     """
     rows = {row["name"]: row for row in points[points["seconds"].notna()].to_dict("records")}
     visits = _visits(records)
@@ -67,8 +68,8 @@ def contrasts(records: Iterable[Record], points: pd.DataFrame, most: int = 0) ->
 
 
 def row_of(logs: np.ndarray, most: int, base: Row, other: Row, ends: Sequence[float] = ()) -> Row:
-    """`logs`: of other's time over base's. `ends`: of the ratio and its interval, where these are
-    known already.
+    """The row of two points. `logs`: of other's time over base's, by launch. `ends`: the ratio and
+    its interval, if they are known already.
     """
     found = paired(logs, outside(len(logs), most))
     if not ends:
@@ -109,7 +110,7 @@ def _visits(records: Iterable[Record]) -> dict[Contrast, dict[int, dict[str, lis
 
 
 def _moved(visits: Iterable[Contrast], rows: Mapping[str, Row]) -> dict[tuple[str, str], float]:
-    """Bytes of a value of a factor, in all sets."""
+    """Compulsory bytes of each value of a factor, summed over all sets."""
     found: dict[tuple[str, str], float] = defaultdict(float)
     for visited in visits:
         for point in visited.points:
@@ -127,7 +128,7 @@ def _of_set(
     moved: Mapping[tuple[str, str], float],
     most: int,
 ) -> Row | None:
-    """None where no launch has rounds of both."""
+    """The row of two points of a set; None if no launch has rounds of both."""
     factor = visited.factor
     first, second = sorted(pair, key=lambda point: value(point, factor))
     one, two = (moved[factor, value(point, factor)] for point in (first, second))
@@ -141,7 +142,7 @@ def _of_set(
     if not times:
         return None
     logs = np.log([median(own) for own in times])
-    # the line's launches are as many as was planned
+    # the line has the planned launches only, so there is one look
     found = row_of(logs, 0 if factor == KERNEL else most, rows[base.name], rows[other.name])
     return found | {
         "factor": factor,

@@ -1,4 +1,4 @@
-"""One suite on many hosts that should be alike: which of them are not."""
+"""Find the hosts that differ from the others, in one suite on many hosts that should be alike."""
 
 from collections import namedtuple
 from collections.abc import Mapping
@@ -9,20 +9,20 @@ import pandas as pd
 
 from kvbench.analysis.judge import LIMITS, as_share, paired
 
-_FEWEST = 3  # hosts, for a middle one
+_FEWEST = 3  # hosts: with fewer there is no middle one
 
 
-# speed: its GB/s over the median of all hosts, point by point, as a share above 1; None where there
-#     is no middle.
-# other: its hardware or its set-up is not that of most.
+# speed: its GB/s over the median of all hosts, point by point, as a share above 1; None with fewer
+#     than three hosts.
+# other: "hardware" or "set-up" if that differs from most hosts'.
 Host = namedtuple("Host", ("name", "points", "speed", "low", "high", "outlier", "other"))
 
 
 def hosts(
     points: Mapping[str, pd.DataFrame], machines: Mapping[str, tuple[str, str]]
 ) -> tuple[Host, ...]:
-    """`points`: of each host's run. `machines`: fingerprint and environment, by host. Slowest
-    first.
+    """All hosts, the slowest first. `points`: the points of each host's run. `machines`:
+    fingerprint and environment, by host.
     """
     rates = pd.DataFrame(
         {host: table.set_index("name")["gbps"] for host, table in points.items()}

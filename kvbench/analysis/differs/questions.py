@@ -1,6 +1,6 @@
-"""What a run leaves open, of what more launches can decide: whether a slice in L3 is read faster
+"""List the questions of a run that more launches can decide: whether a slice in L3 is read faster
 than memory, which of two points of a set is faster, and whether a step takes as long as its parts.
-A line of kernels has as many launches as were planned.
+A line of kernels is left out: its number of launches is fixed by the plan.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -24,31 +24,38 @@ from kvbench.model.annotated import about
 
 @dataclass(frozen=True, slots=True)
 class Open:
-    """A question that more launches may decide: how many times as fast the one is as the other."""
+    """A question that more launches may decide: how many times as fast one point is as another."""
 
     question: Annotated[
-        str, about("what they differ in; or l3_reads, l3_decode: over memory's reads")
+        str,
+        about(
+            "the factor in which they differ; or l3_reads, l3_decode: compared with reads of memory"
+        ),
     ]
     op: Annotated[str, about("decode, append or bulk")]
-    regime: Annotated[str, about("what feeds them")]
-    one: Annotated[str, about("its value of what they differ in")]
-    other: Annotated[str, about("the value of the other")]
-    point: Annotated[str, about("the one, for people")]
-    ratio: Annotated[float, about("ratio: as it is now")]
+    regime: Annotated[str, about("level that feeds them")]
+    one: Annotated[str, about("value of the factor of the one")]
+    other: Annotated[str, about("value of the factor of the other")]
+    point: Annotated[str, about("short name of the one")]
+    ratio: Annotated[float, about("ratio: as known now")]
     low: Annotated[float, about("ratio: low end of its interval")]
     high: Annotated[float, about("ratio: high end of its interval")]
-    launches: Annotated[int, about("launches that it has")]
-    needs: Annotated[int, about("launches: a rough guess, by which launches are planned")]
-    points: Annotated[tuple[str, ...], about("names of what a launch must visit for it")]
+    launches: Annotated[int, about("launches so far")]
+    needs: Annotated[
+        int, about("launches: a rough estimate of how many decide it, used to plan launches")
+    ]
+    points: Annotated[
+        tuple[str, ...], about("names of the points or sets that a launch must visit for it")
+    ]
 
 
 def questions(points: pd.DataFrame, pairs: pd.DataFrame) -> tuple[Open, ...]:
-    """From the tables of points, with short names, and of all pairs."""
+    """The open questions, from the tables of points, with short names, and of all pairs."""
     return (*_of_l3(points), *_of_pairs(pairs, dict(zip(points["name"], points["short"]))))
 
 
 def open_questions(records: Sequence[Record], machine: Machine, most: int) -> tuple[Open, ...]:
-    """`most`: launches that the run can have."""
+    """The open questions, from records. `most`: launches that the run can have."""
     points = frames.points(records, machine, most=most)
     named = points.assign(short=short_names(points))
     return questions(named, pairs(records, points, most))
@@ -74,9 +81,7 @@ def _of_l3(points: pd.DataFrame) -> Iterator[Open]:
 
 
 def _of_pairs(pairs: pd.DataFrame, short: Mapping[str, str]) -> Iterator[Open]:
-    """What the answers of sets leave open, whether L3 or threads help, and whether a step is the
-    sum of its parts.
-    """
+    """Open questions about sets, about L3 and threads, and about steps and their parts."""
     for visit, choice in choices(pairs).items():
         about = {"question": choice.factor, "op": choice.op, "regime": choice.regime}
         about |= {"one": choice.values[0]}

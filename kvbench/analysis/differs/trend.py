@@ -1,17 +1,17 @@
-"""A point over many runs: where its efficiency changed for good, and what the latest run is held
-against.
+"""Find the steps in a point's history: where its efficiency changed for good, and which runs the
+latest run is compared with.
 
-Where a series of runs may break is ruptures' answer. Each such place must then prove itself:
-  1. by the exact test of Mann and Whitney between the runs before it and those after it, up to
-      LIMITS.window on each side and no further than the next step; its chance is multiplied by the
-      number of runs, for any of them could have been the place; and no smaller chance than that is
-      had by runs that are each somewhat like the one before, which that test does not know of;
-  2. at a false-discovery rate of LIMITS.rate (Benjamini and Hochberg) over all places of all
-      points, a point without any being a test that found nothing;
-  3. by the smallest effect that counts, LIMITS.effect of a point and LIMITS.family of a family.
-A place that fails is forgotten, the least certain first, and its neighbours are judged again by the
-longer stretches that they then have. An accepted step needs no proof: it is an end of what is
-searched on both of its sides.
+ruptures proposes the places of possible steps. Each place must pass three tests:
+  1. The exact test of Mann and Whitney between the runs before and after it: up to LIMITS.window
+      runs on each side, and no further than the next step. Its chance is multiplied by the number
+      of runs, because any run could have been the place. It is raised if the runs are correlated
+      with their predecessors, which that test does not take into account.
+  2. A false-discovery rate of LIMITS.rate (Benjamini and Hochberg) over all places of all points. A
+      point without a place counts as a test that found nothing.
+  3. The smallest effect that counts: LIMITS.effect for a point, LIMITS.family for a family.
+Places that fail are dropped, the least certain first. Then their neighbours are judged again, with
+more runs on each side. A step that somebody accepted is not tested: the series is searched on both
+sides of it.
 """
 
 from __future__ import annotations
@@ -36,23 +36,23 @@ from kvbench.model.annotated import about
 from kvbench.model.tuning import rescheduled
 
 OPEN, ACCEPTED = "open", "accepted"  # states of a step
-_SMOOTH = 7  # runs whose median says what is ordinary there
-_CLIP = 2.0  # deviations from it that are left of one run far out, so that it is no step of its own
-_STILL = 1e-4  # of the efficiency: no series is steadier
+_SMOOTH = 7  # runs of the running median
+_CLIP = 2.0  # deviations from it; outliers are cut to this, so that a single run makes no step
+_STILL = 1e-4  # of the efficiency: the least noise that is assumed
 
 
 @dataclass(frozen=True, slots=True)
 class StepLimits:
-    """They are judgement."""
+    """The limits of what counts as a step. They are judgement."""
 
     least: int = 3  # runs on each side of a step
-    window: int = 30  # and the most of them that it is judged by: a machine drifts
-    # of a point's efficiency: a change that counts between two runs counts here
+    window: int = 30  # the most runs on each side, because machines drift
+    # smallest step of a point's efficiency: as between two runs
     effect: float = JUDGED.point
-    family: float = JUDGED.family  # and of a family's
-    shared: float = 0.8  # of a family's points must make its step
-    rate: float = JUDGED.rate  # of the steps that are reported, how many may be none
-    # of a further break, in variances times the logarithm of the number of runs
+    family: float = JUDGED.family  # smallest step of a family
+    shared: float = 0.8  # the least share of a family's points that must make its step
+    rate: float = JUDGED.rate  # the share of reported steps that may be false
+    # price of a further break, in variances times the logarithm of the number of runs
     penalty: float = 3.0
 
 
@@ -61,24 +61,26 @@ LIMITS = StepLimits()
 
 @dataclass(frozen=True, slots=True)
 class Ran:
-    """A run in a history. `environment` and `build` are digests: of what may have changed between
+    """A run of a history. `environment` and `build` are digests of what may have changed between
     two runs.
     """
 
     run: Annotated[str, about("its name")]
     created: Annotated[str, about("when it began, ISO 8601")]  # with its zone
-    suite: Annotated[str, about("what was asked")]
+    suite: Annotated[str, about("its suite")]
     build: Annotated[str, about("digest of kvbench and its library")]
-    environment: Annotated[str, about("digest of what an administrator can change")]
-    path: Annotated[str, about("below the root of the history")] = ""
-    commit: Annotated[str, about("of the sources that it was begun in; empty if unknown")] = ""
-    branch: Annotated[str, about("of that commit; empty if unknown")] = ""
-    message: Annotated[str, about("first line of that commit's; empty if unknown")] = ""
+    environment: Annotated[str, about("digest of the settings that an administrator can change")]
+    path: Annotated[str, about("path below the root of the history")] = ""
+    commit: Annotated[str, about("commit of the sources at its start; empty if unknown")] = ""
+    branch: Annotated[str, about("branch of that commit; empty if unknown")] = ""
+    message: Annotated[str, about("first line of that commit's message; empty if unknown")] = ""
 
 
 @dataclass(frozen=True, slots=True)
 class Accepted:
-    """What somebody said: from `run` on, what these points do is what they are held against."""
+    """A step that somebody accepted: from `run` on, these points are compared with their own new
+    level.
+    """
 
     run: str
     points: tuple[str, ...]
@@ -89,26 +91,29 @@ class Accepted:
 
 @dataclass(frozen=True, slots=True)
 class Series:
-    """One point on one machine, in the order of time: the runs that have it, as places in `runs` of
-    its machine, and its efficiency in each. `accepted`: the first runs after steps that somebody
-    has accepted, as places likewise.
-    `smallest`: effect that counts. A family is a series as well, by its name; of it there are
-        `members`, most of which must make a step, else it is that of another family.
+    """The history of one point or family on one machine, in the order of time.
+
+    runs: the runs that have it, as indices into `runs` of its machine. efficiency: in each of these
+    runs. accepted: the first runs after steps that somebody has accepted, also as indices.
+    smallest: the smallest effect that counts. members: the points of a family; most must make the
+    family's step, or else it belongs to another family.
     """
 
     point: str
     runs: tuple[int, ...]
     efficiency: tuple[float, ...]
     accepted: frozenset[int] = frozenset()
-    schedules: tuple[str, ...] = ()  # that ran, by run
+    schedules: tuple[str, ...] = ()  # the schedule that ran in each run
     smallest: float = LIMITS.effect
     members: tuple[Series, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """`run`: the first one after it. Effects are shares of the efficiency before: −0.05 is 5 %
-    less. `low`, `high`: a 95 % interval, None where the runs are too few. `q`: None of an accepted
+    """A change of the efficiency.
+
+    run: the first run after it. effect, low, high: shares of the efficiency before: −0.05 is 5 %
+    less; low and high are a 95 % interval, None if there are too few runs. q: None for an accepted
     step.
     """
 
@@ -122,16 +127,18 @@ class Step:
 
 @dataclass(frozen=True, slots=True)
 class Trend:
-    """`baseline`: the first and last of the runs that the latest is held against, as in Series. It
-    begins with the latest accepted step, or with the first run, and ends before the first open step
-    after that: who does not accept a step is still told how far it leads.
+    """A series with its steps.
+
+    baseline: the first and last of the runs that the latest run is compared with, as in Series. It
+    begins at the latest accepted step, or at the first run. It ends before the first open step
+    after that, so that a step that nobody accepts is still reported at its full size.
     """
 
     series: Series
     steps: tuple[Step, ...]
     baseline: tuple[int, int]
     level: float  # median efficiency of the baseline
-    needs: int  # further runs, before a step since the last accepted one can be seen, however large
+    needs: int  # further runs until any step since the last accepted one could be seen
 
     @property
     def few(self) -> bool:
@@ -150,14 +157,14 @@ class Trend:
         return tuple(step for step in self.steps if step.state == OPEN)
 
     def worst(self) -> float:
-        """The effect of the open step that leads down most; 0 where none does."""
+        """The effect of the open step that lowers the efficiency most; 0 if there is none."""
         return min([0.0, *(step.effect for step in self.open())])
 
 
 @dataclass(frozen=True, slots=True)
 class Past:
-    """The history of one machine. `names`: short ones of points, by their own, and of families;
-    `points` likewise, but for families.
+    """The history of one machine. `names`: short names of points, and names of families, by the
+    name of the series. `points`: by name, without families.
     """
 
     fingerprint: str
@@ -174,8 +181,8 @@ class Past:
         return (*self.families, *self.trends)
 
     def only(self, pattern: str) -> Past:
-        """Points by their whole names, by the short ones that tables have or by those of their
-        families; and these.
+        """The history of the points and families that match a pattern. A point matches by its full
+        name, by its short name in tables, or by the name of one of its families.
         """
 
         def fits(trend: Trend) -> bool:
@@ -191,12 +198,12 @@ class Past:
         return replace(self, trends=trends, families=families)
 
     def before(self, trend: Trend, step: Step) -> Ran | None:
-        """The run of the point before a step; None at the first."""
+        """The point's last run before a step; None if there is none."""
         place = trend.series.runs.index(step.run)
         return self.runs[trend.series.runs[place - 1]] if place else None
 
     def beside(self, trend: Trend, step: Step) -> tuple[str, ...]:
-        """What else changed between the run before the step and the one after it."""
+        """What else changed between the last run before the step and the first run after it."""
         if not (before := self.before(trend, step)):
             return ()
         place, after = trend.series.runs.index(step.run), self.runs[step.run]
@@ -212,7 +219,9 @@ class Past:
 
 
 def trends(series: Sequence[Series]) -> list[Trend]:
-    """All points of a history at once, for each is judged beside the others."""
+    """The trends of all series. They are judged together, because the correction is over all of
+    them.
+    """
     found = [_Search(each) for each in series]
     chances = [place.chance for search in found for place in search.places] + [
         1.0 for s in found if not s.places
@@ -226,14 +235,14 @@ def trends(series: Sequence[Series]) -> list[Trend]:
 
 @dataclass(frozen=True, slots=True)
 class _Place:
-    """Where a series may step: the index of the first value after it."""
+    """A place where a series may step. `at`: the index of the first value after it."""
 
     at: int
-    runs: tuple[int, int]  # that it is judged by, before and after
+    runs: tuple[int, int]  # numbers of runs before and after it that are compared
     effect: float
     low: float
     high: float
-    chance: float  # of such a difference at any place of the series, were there no step
+    chance: float  # of such a difference at any place of the series if there were no step
     smallest: float  # effect that counts
 
     @property
@@ -242,13 +251,15 @@ class _Place:
 
 
 class _Search:
-    """`places`: what may be steps, beside the accepted ones."""
+    """The search for the steps of one series. `places`: the possible steps, without the accepted
+    ones.
+    """
 
     def __init__(self, series: Series) -> None:
         self._series = series
         self._logs = np.log(np.array(series.efficiency, dtype=float))
         self._calm = _calmed(self._logs)
-        # the same stretches come again while others are forgotten
+        # the same stretches recur while places are dropped
         self._judge = cache(self._judged)
         accepted = (
             place for place, run in enumerate(series.runs) if place and run in series.accepted
@@ -257,7 +268,7 @@ class _Search:
         found = [place for ends in pairwise(self._ends) for place in self._within(*ends)]
         wander = _wander(self._logs, [*self._ends, *(place.at for place in found)])
         self.places = []
-        # the chance of such a difference were it but runs that are each like the one before
+        # the chance of such a difference if it came only from correlated runs
         for place in found:
             reach = abs(math.log1p(place.effect)) / (
                 wander * math.sqrt(sum(1 / runs for runs in place.runs))
@@ -268,7 +279,7 @@ class _Search:
                 self.places.append(surer)
 
     def _within(self, first: int, end: int) -> list[_Place]:
-        """Between two ends that stand fast."""
+        """The places between two fixed ends."""
         if end - first < 2 * LIMITS.least:
             return []
         noise = max(scatter(self._calm[first:end]), _STILL)
@@ -281,9 +292,7 @@ class _Search:
         return self._strong([first, *sorted(set(moved)), end])
 
     def _strong(self, ends: list[int]) -> list[_Place]:
-        """Without those that prove nothing: the least certain goes first, and what stood beside it
-        is judged anew.
-        """
+        """Drop the weak places, the least certain first, and judge the neighbours of each again."""
         while weak := [
             place for place in (self._judge(*three) for three in _threes(ends)) if place.weak
         ]:
@@ -291,7 +300,7 @@ class _Search:
         return [self._judge(*three) for three in _threes(ends)]
 
     def _judged(self, before: int, at: int, after: int) -> _Place:
-        """By the runs next to it."""
+        """Judge a place by the runs on both sides of it."""
         sides = (
             self._logs[max(before, at - LIMITS.window) : at],
             self._logs[at : min(after, at + LIMITS.window)],
@@ -302,7 +311,7 @@ class _Search:
         return _Place(at, found.launches, effect, low, high, chance, self._series.smallest)
 
     def _shared(self, place: _Place) -> bool:
-        """Whether most members step there as well, by half as much or more."""
+        """Whether most members of a family also step there, each by at least half as much."""
         run, first = self._series.runs[place.at], self._series.runs[place.at - place.runs[0]]
         end = 1 + self._series.runs[place.at + place.runs[1] - 1]
         moved = []
@@ -316,7 +325,9 @@ class _Search:
         return not moved or float(np.mean(moved)) >= LIMITS.shared
 
     def trend(self, corrected: Sequence[float], points: int) -> Trend:
-        """`corrected`: the chances of the places, among those of all `points`."""
+        """The trend with its steps. `corrected`: the corrected chances of its places. `points`: the
+        number of series.
+        """
         open_ = [
             (place, q) for place, q in zip(self.places, corrected, strict=True) if q <= LIMITS.rate
         ]
@@ -341,20 +352,20 @@ class _Search:
         return Trend(self._series, tuple(steps), baseline, level, needs)
 
     def _clearest(self, more: int, first: int) -> float:
-        """The chance of a clear step in the middle of the runs from the first on, and so many
-        more.
+        """The chance of the clearest possible step in the middle of the runs from `first` on, after
+        `more` further runs.
         """
         half = min((len(self._logs) + more - first) // 2, LIMITS.window)
         return 2 * (len(self._logs) + more) / math.comb(2 * half, half)
 
 
 def _threes(ends: Sequence[int]) -> list[tuple[int, int, int]]:
-    """Each place with those beside it."""
+    """Each place with its two neighbours."""
     return list(zip(ends, ends[1:], ends[2:], strict=False))
 
 
 def _calmed(logs: np.ndarray) -> np.ndarray:
-    """With runs far out brought near what is ordinary there."""
+    """The series with outliers moved close to the running median."""
     from scipy.ndimage import median_filter  # slow to load
 
     ordinary = median_filter(logs, _SMOOTH, mode="nearest")
@@ -363,29 +374,29 @@ def _calmed(logs: np.ndarray) -> np.ndarray:
 
 
 def _wander(logs: np.ndarray, ends: Sequence[int]) -> float:
-    """How far a mean of n runs strays, as a deviation times the root of n, where each run is
-    somewhat like the one before it. Taken about the medians of all stretches.
+    """How far a mean of n runs strays if runs are correlated with their predecessors: a deviation
+    times the root of n. Computed around the medians of all stretches.
     """
     rest = np.concatenate([logs[a:b] - np.median(logs[a:b]) for a, b in pairwise(sorted(ends))])
     deviation = max(float(np.median(np.abs(rest))) / MAD, _STILL)
     rest = np.clip(rest, -_CLIP * deviation, _CLIP * deviation)
     follows = float(np.dot(rest[:-1], rest[1:])) / max(float(np.dot(rest, rest)), _STILL**2)
-    # each median taken off hides as much (Kendall)
+    # subtracting a median hides a part of the correlation (Kendall)
     follows += (1 + 3 * max(follows, 0.0)) * len(ends) / len(rest)
     follows = min(0.9, max(0.0, follows))
     return deviation * math.sqrt((1 + follows) / (1 - follows))
 
 
 def _breaks(logs: np.ndarray, **wanted: float) -> list[int]:
-    """Where ruptures breaks a series. `pen`: the price of a further break; `n_bkps`: so many
-    breaks.
+    """The places where ruptures breaks a series. `pen`: the price of a further break; `n_bkps`: the
+    number of breaks.
     """
     fitted = _ruptures()(kernel="linear", min_size=LIMITS.least).fit(logs.reshape(-1, 1))
     return list(map(int, fitted.predict(**wanted)))[:-1]
 
 
 def refuse_without_ruptures() -> None:
-    """For who is about to read many runs, which takes long."""
+    """Refuse early if ruptures is missing: reading many runs takes long."""
     _ruptures()
 
 

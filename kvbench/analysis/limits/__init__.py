@@ -1,1 +1,1 @@
-"""What limits a point."""
+"""Find out what limits a point."""

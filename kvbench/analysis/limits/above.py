@@ -1,5 +1,5 @@
-"""Whether a point exceeds a roof. A roof is a measurement too, of another walk and often of another
-footprint: where that explains nothing, the point is suspect.
+"""Decide whether a point exceeds a roof. A roof is itself a measurement, of another walk and often
+with another footprint. If that does not explain the excess, the point is suspect.
 """
 
 from collections.abc import Iterator, Mapping
@@ -14,15 +14,15 @@ from kvbench.model import Ceiling, Fact, Traffic, program
 from kvbench.regime import NO_LEVEL, Regime
 from kvbench.units import GB
 
-_OTHER_PAGES = 0.5  # of the memory, that lies on huge pages here and not there
-_MOST = 2.0  # times a roof: beyond it nothing explains an excess
-_WALK = 1.25  # times its window walk: what the ends of a small window may cost
-_HALF = 0.45  # of the bytes are stores: a copy's share is a half
+_OTHER_PAGES = 0.5  # share of memory that lies on huge pages for the point but not for the roof
+_MOST = 2.0  # times the roof: nothing explains a larger excess
+_WALK = 1.25  # times the window walk, which loses up to this at the ends of a small window
+_HALF = 0.45  # share of stores in the bytes; that of a copy is one half
 
 
 @dataclass(frozen=True, slots=True)
 class Against:
-    """A point and what it is held against. `traffic`: of a pass, by program. `huge`: share of its
+    """A point and what it is compared with. `traffic`: of a pass, by program. `huge`: share of its
     memory on huge pages.
     """
 
@@ -48,7 +48,7 @@ class Against:
 
 
 class Roof(StrEnum):
-    """What a point may exceed."""
+    """The roofs that a point may exceed."""
 
     PEAK = "the theoretical peak of memory"
     INSTRUCTIONS = "the peak of its instructions"
@@ -60,22 +60,22 @@ class Roof(StrEnum):
 
 
 class Cause(StrEnum):
-    """Why a point exceeds a roof, as far as that is known."""
+    """Why a point exceeds a roof, as far as is known."""
 
     LEVEL = str(Chance.LEVEL)
     FEW = str(Chance.FEW)
-    READS_TOO = "reads exceed it too"  # of memory, the peak
+    READS_TOO = "reads exceed it too"  # reads of memory also exceed the peak
     DOUBT = "the peak is in doubt"
-    AS_NEAR = "its data lies as near"  # as the window of the walk
+    AS_NEAR = "its data lies as near"  # as near as the data of the window walk
     WALK = "its window walk is slower"
-    ALLOWED = "its ceiling allows it"  # what stands beside it walks more slowly
+    ALLOWED = "its ceiling allows it"  # the witness walks more slowly than its ceiling
     PAGES = "more of it is on huge pages"
-    BETWEEN = "between levels"  # where less is faster
-    STORES = "stores are dearer"  # a narrow dtype stores less than a copy does
+    BETWEEN = "between levels"  # where a smaller footprint is faster
+    STORES = "stores are dearer"  # and a narrow dtype stores less than a copy
     CACHED = "it stores from a cache"
     WITNESS_TOO = "its own reads exceed it too"
     MEMORY_TOO = "plain reads beside it exceed it too"
-    # what follows explains nothing
+    # causes that explain nothing
     CACHES = "caches hold more than thought"
     SLOWER = "what does less is slower"
     NEARER = "it may lie nearer than memory"
@@ -87,7 +87,9 @@ _NOTHING = frozenset({Cause.CACHES, Cause.SLOWER, Cause.NEARER, Cause.UNSTABLE})
 
 @dataclass(frozen=True, slots=True)
 class Above:
-    """A roof that a point exceeds: the one that is hardest to explain, and the others."""
+    """The roof that a point exceeds and that is hardest to explain, and the other roofs that it
+    exceeds.
+    """
 
     roof: Roof
     cause: Cause
@@ -96,7 +98,7 @@ class Above:
 
 
 def above(point: Against) -> Above | None:
-    """None where it exceeds none."""
+    """The roof that the point exceeds; None if it exceeds none."""
     found = [
         (roof, cause, cause not in _NOTHING and times <= _MOST)
         for roof, cause, times in _exceeded(point)
@@ -108,8 +110,8 @@ def above(point: Against) -> Above | None:
 
 
 def _exceeded(point: Against) -> Iterator[tuple[Roof, Cause, float]]:
-    """Those that lie, with the high end of their interval, below the low end of the point's: so
-    many times.
+    """The roofs whose intervals lie below the point's, with the cause and the ratio of the nearest
+    ends.
     """
     shares, rate, fact = point.found.shares, point.rate, point.peak
     peak = fact.value if fact and isinstance(fact.value, int | float) else 0
@@ -122,7 +124,7 @@ def _exceeded(point: Against) -> Iterator[tuple[Roof, Cause, float]]:
     if (core := point.found.core) and (times := shares[core].low) > 1:
         yield Roof.CORE, _over_core(point, times), times
     witness = point.found.witness
-    # plain reads are no roof: others may be faster
+    # plain reads are not a roof: other forms may be faster
     if witness and witness != program.MEMORY and (times := shares[witness].low) > 1:
         roof = Roof.COPY if point.stores else Roof.ROWS
         yield roof, _over_witness(point, times), times
@@ -172,10 +174,12 @@ def _over_ceiling(point: Against, ceiling: Ceiling) -> Cause:
 
 
 def _few_stores(point: Against, times: float) -> Cause | None:
-    """A narrow dtype stores less than it reads, where a copy does both alike. If loads cost
-    nothing, it would be faster by as much as it stores less; no more than that. What an append
-    reads lies in caches: where a copy fetches a line that it reads, fetches the one that it stores
-    to, and writes that back, an append spares the first.
+    """The cause if the point is faster than a copy because it stores less.
+
+    A copy reads and stores as much; a narrow dtype stores less than it reads. If loads cost
+    nothing, the point would be faster in proportion to its stores, and no more than that. An append
+    reads from caches. A copy moves each line three times: it fetches the line to read and the line
+    to store to, and writes that line back. An append spares the first.
     """
     own = point.traffic["point"]
     stored = (
@@ -187,8 +191,8 @@ def _few_stores(point: Against, times: float) -> Cause | None:
 
 
 def _unexplained(point: Against, times: float) -> Cause:
-    """Suspect, unless chance can do it: `times` is the low end of the point's interval over the
-    roof.
+    """The excess is suspect unless chance explains it. `times`: the low end of the point's interval
+    over the roof.
     """
     chance = by_chance(times, point.rate.launches)
     return Cause(chance) if chance else Cause.SLOWER

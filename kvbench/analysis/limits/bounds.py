@@ -1,4 +1,6 @@
-"""What limits a decode: shares of what was timed in the same rounds, each with an interval."""
+"""Decide what limits a decode, from its shares of the programs in the same rounds, each with an
+interval.
+"""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -8,22 +10,22 @@ from kvbench.analysis.measured.estimates import SPREAD, Estimate, enough
 from kvbench.analysis.measured.rates import PointRates
 from kvbench.model import Point
 
-CLOSE = 0.90  # of what a limit allows: at it
-SKEW = 0.10  # the slowest thread's lead over the mean: waiting, not working
+CLOSE = 0.90  # share of a limit from which on a point has reached it
+SKEW = 0.10  # the slowest thread works longer than the mean by this share: the others wait
 
-# of an excess over what the point may well be level with: of many such points chance lifts some so
-# far
+# Excess up to which a point may be level with a limit: among many level points, chance lifts some
+# this far above it.
 PARITY = 0.02
 
 
-# ---- what limits it ------------------------------------------------------------------------------
+# ---- what limits a point -------------------------------------------------------------------------
 
 
 class Limit(StrEnum):
-    """What limits a decode. The first three have a share each, of what they would allow."""
+    """What limits a decode. The point has a share of each of the first three limits."""
 
     MEMORY = "memory"  # plain reads of memory
-    ROWS = "rows"  # reads of its own rows: the faster form of the twin
+    ROWS = "rows"  # reads of its own rows: the faster form of its twin
     CORE = "core"  # its core speed
     BOTH = "both"  # reads and the core
     NEITHER = "neither"
@@ -32,19 +34,19 @@ class Limit(StrEnum):
 
 
 class Why(StrEnum):
-    """Why the word is what it is. The shares that it rests on stand beside it."""
+    """The reason for the word, about the shares in `by`."""
 
-    REACHED = "reached"  # the low ends of these shares are at 90 % or more
-    ROWS_ALONE = "memory not timed"  # reads of its rows reach it; memory was not read beside them
-    MEMORY_OPEN = "memory not clear"  # reads of its rows reach it; memory crosses 90 %
-    CROSSES = "interval crosses"  # the intervals of these shares do
-    TOO_FEW = "too few launches"  # behind these shares
-    BELOW = "all below"  # shares of 90 %
-    WAITING = "threads wait"  # all shares are below, and the slowest thread works longer
-    BEATEN = "faster than its limit"  # it is surely faster than these; no other share tells
-    NOT_TIMED = "not timed"  # beside it, these
+    REACHED = "reached"  # the low ends of these shares are 90 % or more
+    ROWS_ALONE = "memory not timed"  # reads of its rows limit it; memory was not read beside it
+    MEMORY_OPEN = "memory not clear"  # reads of its rows limit it; the share of memory crosses 90 %
+    CROSSES = "interval crosses"  # the intervals of these shares cross 90 %
+    TOO_FEW = "too few launches"  # for these shares
+    BELOW = "all below"  # all shares are below 90 %
+    WAITING = "threads wait"  # all shares are below 90 %, and the slowest thread works longer
+    BEATEN = "faster than its limit"  # surely faster than these; no other share decides
+    NOT_TIMED = "not timed"  # these were not timed beside it
     NO_DECODE = "no decode"
-    DISPLACED = "other bytes are read between"  # its passes, and not those of its witnesses
+    DISPLACED = "other bytes are read between"  # the point's passes, but not its witnesses'
 
 
 READS = (Limit.MEMORY, Limit.ROWS)
@@ -54,8 +56,8 @@ Shares = Mapping[Limit, Estimate]
 
 @dataclass(frozen=True, slots=True)
 class Limited:
-    """`by`: what the reason is about, of memory, rows and core. `skew`: share of the mean, by which
-    the slowest thread works longer.
+    """What limits a point. `by`: the limits that the reason is about: memory, rows or core. `skew`:
+    how much longer the slowest thread works than the mean, as a share.
     """
 
     word: Limit
@@ -65,8 +67,8 @@ class Limited:
 
 
 def limit(shares: Shares, skew: float, far: bool) -> Limited:
-    """From shares of the same rounds alone. `far`: the data comes from memory, so that plain reads
-    of memory are a limit; else the others are.
+    """What limits a decode, from shares of the same rounds only. `far`: the data comes from memory;
+    only then plain reads of memory are a limit.
     """
     timed = {name: share for name, share in shares.items() if far or name != Limit.MEMORY}
     states = {name: _state(share) for name, share in timed.items()}
@@ -95,7 +97,7 @@ def limit(shares: Shares, skew: float, far: bool) -> Limited:
 
 
 class _State(Enum):
-    """Where the interval of a share lies."""
+    """Where the interval of a share lies relative to 90 %, or to 100 %."""
 
     REACHED = auto()
     ACROSS = auto()
@@ -129,9 +131,11 @@ def core_class(point: Point) -> Class:
 
 
 def core_speeds(found: Mapping[Point, PointRates]) -> CoreSpeeds:
-    """How fast a kernel is against its window walk, where some point surely beats that: the point
-    that does so by most, and by how much. So fast is the core at least, and other points of its
-    class are held against it.
+    """For each class, the core speed where a point surely beats its window walk: the point that
+    beats it by most, and by how much.
+
+    The core is at least as fast as that point, so the other points of the class are compared with
+    that speed.
     """
     best: CoreSpeeds = {}
     for point, rates in found.items():
@@ -144,27 +148,31 @@ def core_speeds(found: Mapping[Point, PointRates]) -> CoreSpeeds:
 
 
 def beats(share: Estimate) -> bool:
-    """Whether a point is surely faster than what does less."""
+    """Whether a point is surely faster than a program that does less work."""
     return not by_chance(share.low, share.launches)
 
 
 class Chance(StrEnum):
-    """How a point may come to lie above what it does not exceed."""
+    """How a point may lie above a limit by chance."""
 
-    LEVEL = "level with it"  # less than 2 % above: of many points some are, by chance
+    LEVEL = "level with it"  # at most 2 % above: among many points, chance lifts some so far
     FEW = "too few launches"
 
 
 def by_chance(times: float, launches: int) -> Chance | None:
-    """`times`: the low end of the point's interval over what it is held against."""
+    """How chance explains the excess; None if it does not. `times`: the low end of the point's
+    interval over the limit.
+    """
     if times <= 1 + PARITY:
         return Chance.LEVEL
     return Chance.FEW if not enough(launches) and times <= 1 + SPREAD else None
 
 
 def of_core(share: Estimate, faster: Estimate) -> Estimate:
-    """A share of the window walk as one of the core's speed, which is `faster` than that walk. The
-    interval is that of the worst case: both lie at the ends that are farthest from each other.
+    """Convert a share of the window walk to a share of the core speed, which is `faster` than that
+    walk.
+
+    The interval is the worst case: it combines the opposite ends of both intervals.
     """
     return Estimate(
         share.median / faster.median,

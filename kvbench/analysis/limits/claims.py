@@ -1,4 +1,4 @@
-"""The claim that a slice which fits L3 is read faster than memory, judged of one point."""
+"""Judge the claim that a slice which fits L3 is read faster than memory, for one point."""
 
 from dataclasses import dataclass
 from enum import StrEnum
@@ -14,7 +14,7 @@ from kvbench.model import program
 
 
 class Claim(StrEnum):
-    """What a point says of it."""
+    """The verdict of a point on the claim."""
 
     CONFIRMED = "confirmed"
     REFUTED = "refuted"
@@ -28,22 +28,24 @@ CONFIRMED, REFUTED, CORE, PRIVATE, NOT_TESTABLE, UNSTABLE = Claim
 
 
 class Grounds(StrEnum):
-    """Why it says so. The ratios stand beside it."""
+    """The reason for the verdict. The row has the ratios behind it."""
 
-    READS = "reads of memory beside it"  # the decode over plain reads of memory tells
+    READS = "reads of memory beside it"  # the decode over plain reads of memory decides
     PRIVATE = "it lies in a private cache"
     NO_CACHES = "no cache is known"
-    NOT_TIMED = "not timed"  # no reads of its slice and of memory beside it
+    NOT_TIMED = "not timed"  # reads of its slice or of memory were not timed beside it
     FEW = "too few launches"
     NO_FASTER = "L3 is read no faster than memory"
-    CORE_BEATEN = "faster than its core speed"  # whether the core limits it is so unknown
+    CORE_BEATEN = "faster than its core speed"  # so it is unknown whether the core limits it
     CORE = "the core allows no more"
 
 
 @dataclass(frozen=True, slots=True)
 class Claimed:
-    """`allowed`: what the core alone allows, over plain reads of memory. `launches`: about as many
-    as decide it, where more of them may; None else.
+    """The verdict with its reason.
+
+    allowed: the rate that the core alone allows, over plain reads of memory. launches: about how
+    many would decide, if more launches may; else None.
     """
 
     word: Claim
@@ -53,9 +55,11 @@ class Claimed:
 
 
 def claim(found: PointRates, regime: str, most: int = 0) -> Claimed | None:
-    """None where the point does not bear upon it. All ratios are of times of the same rounds: of
-    the machine, plain reads of the slice over those of memory; of the kernel, its own. `most`:
-    launches that the run can have where some are added until questions are decided, else 0.
+    """The verdict of a point; None if the claim does not concern it.
+
+    All ratios come from the same rounds. For the machine: plain reads of the slice over those of
+    memory. For the kernel: the decode over plain reads of memory. most: launches that the run can
+    have, if launches are added until questions are decided; else 0.
     """
     if regime in ("L1", "L2"):
         return Claimed(PRIVATE, Grounds.PRIVATE)
@@ -66,7 +70,7 @@ def claim(found: PointRates, regime: str, most: int = 0) -> Claimed | None:
     if found.near is None or not found.core or program.MEMORY not in found.shares:
         return Claimed(NOT_TESTABLE, Grounds.NOT_TIMED)
     launches = found.near.launches
-    if 0.5**launches > chance(launches, most):  # so often all lie on one side by chance
+    if 0.5**launches > chance(launches, most):  # the chance that all lie on one side
         return Claimed(NOT_TESTABLE, Grounds.FEW, launches=_needs(found.near))
     if not _way(found.near, most):
         return Claimed(NOT_TESTABLE, Grounds.NO_FASTER, launches=_needs(found.near))
@@ -74,7 +78,7 @@ def claim(found: PointRates, regime: str, most: int = 0) -> Claimed | None:
 
 
 def _judged(found: PointRates, core: Estimate, most: int) -> Claimed:
-    """`core`: its share of core speed."""
+    """The verdict on the kernel. `core`: its share of the core speed."""
     reads = found.shares[program.MEMORY]
     way, allowed = _way(reads, most), reads.median / core.median
     if way == FASTER:
@@ -93,8 +97,10 @@ def _needs(ratio: Estimate) -> int | None:
 
 
 def _way(ratio: Estimate, most: int) -> str:
-    """Which way launches differ from 1: FASTER above it; "" where nothing shows. Also reads that
-    are slower are reads of a cache: some memory is faster than the cache before it.
+    """The direction in which launches differ from 1: FASTER above 1; "" if none is certain.
+
+    Slower reads also show that a cache was read: on some machines memory is faster than the last
+    cache.
     """
     found = paired(-np.log(ratio.values))
     rate = chance(ratio.launches, most)

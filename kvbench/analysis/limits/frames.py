@@ -1,5 +1,5 @@
-"""A run as tidy tables: a row for each sample, and one for each point with all that is known of
-it.
+"""Tables of a run: a row for each sample, and a row for each point with everything that is known
+about it.
 """
 
 from collections.abc import Iterable, Sequence
@@ -51,9 +51,11 @@ from kvbench.units import GB
 
 
 def samples(records: Sequence[Record]) -> pd.DataFrame:
-    """One row for each sample of every program, of points and probes alike; of contrasts the factor
-    stands for the program, and its name stands before those of witnesses: what all points share is
-    with the first. Visits that failed have none.
+    """One row for each sample of every program, of points, probes and contrasts. Failed visits have
+    no rows.
+
+    For a contrast the program is the name of its factor, followed by the kind for witnesses. Shared
+    witnesses belong to its first point.
     """
     places: dict[Visited, int] = {}
     of_point, rows = [], []
@@ -97,10 +99,12 @@ def points(
     most: int = 0,
     fastest: CoreSpeeds | None = None,
 ) -> pd.DataFrame:
-    """One row for each point, sorted by what it is. Points that failed have an error, and no
-    numbers. Those that were timed beside the fastest kernels of other dtypes have the numbers of
-    these rounds. `most`: launches that the run can have where some are added until questions are
-    decided, else 0. `fastest`: how fast cores are where other visits tell it; else these do.
+    """One row for each point, sorted by its fields. Points that failed have an error and no
+    numbers. Points that were timed beside the fastest kernels of other dtypes have the numbers of
+    those rounds.
+
+    most: launches that the run can have, if launches are added until questions are decided; else 0.
+    fastest: core speeds from other visits; by default from these records.
     """
     runs = sorted({record.run for record in records})
     if len(runs) > 1:
@@ -130,19 +134,21 @@ def points(
     return table(made.values(), POINT | FOUND).sort_values(order, ignore_index=True)
 
 
-_Visit = tuple[Record, float | None, bool]  # the cores' speed, and whether its numbers count
+_Visit = tuple[Record, float | None, bool]  # speed of the cores, whether its numbers count
 _REGIME = {"": "word", "_confidence": "confidence", "_bytes": "bytes", "_limit": "limit"}
 
 
 def _good(visits: Sequence[_Visit]) -> list[Record]:
-    """Those whose numbers count."""
+    """The records whose numbers count."""
     return [record for record, _, used in visits if used and record.complete]
 
 
 def _at_core_speed(
     point: Point, found: PointRates | None, fastest: CoreSpeeds
 ) -> PointRates | None:
-    """With the share of what the core can do, not of a window walk that another point beats."""
+    """The rates with the share of the core speed, if another point of the class beats the window
+    walk.
+    """
     by, faster = fastest.get(core_class(point), (point, None))
     if not found or not faster or by == point or not (core := found.core):
         return found
@@ -236,15 +242,15 @@ def _visits(records: Sequence[Record], threads: int) -> dict[str, Any]:
 
 
 def median_skew(records: Iterable[Record]) -> float:
-    """Of the point's own samples."""
+    """The median skew of the point's own samples."""
     return median(
         sample.skew for record in records for sample in record.samples if sample.program == "point"
     )
 
 
 def _witnesses(point: Point, found: PointRates) -> dict[str, Any]:
-    """The point beside what was measured in the same rounds: a witness counts with the better of
-    its two forms. Reads of its rows with nothing between them are none of a point with something.
+    """The point beside its witnesses, each in the better of its two forms. A point with reads
+    between passes has no reads of its rows: those have no other reads between them.
     """
     row = dict[str, Any]()
     if (witness := found.witness) and not point.streamed:
@@ -267,8 +273,8 @@ def _witnesses(point: Point, found: PointRates) -> dict[str, Any]:
 
 
 def _limited(point: Point, found: PointRates, regime: str, skew: float) -> dict[str, Any]:
-    """What limits it, by shares of the same rounds. Only decodes and steps are held against reads;
-    a step against those of memory alone.
+    """What limits the point, from shares of the same rounds. Decodes are compared with all reads,
+    steps only with reads of memory, other ops with none.
     """
     if point.op not in ATTENDS or point.streamed:
         why = Why.DISPLACED if point.streamed else Why.NO_DECODE
@@ -286,7 +292,7 @@ def _limited(point: Point, found: PointRates, regime: str, skew: float) -> dict[
 
 
 def _tails(found: PointRates, records: Sequence[Record]) -> dict[str, Any]:
-    """Passes one by one, alone and beside a neighbour."""
+    """Single passes, of the point alone and beside a neighbour."""
     alone, beside = (
         [r.tails[name] for r in records if name in r.tails] for name in ("point", NEIGHBOUR)
     )
@@ -306,7 +312,7 @@ def _tails(found: PointRates, records: Sequence[Record]) -> dict[str, Any]:
 def _against(
     point: Point, found: PointRates, records: Sequence[Record], roofs: Roofs, most: int
 ) -> dict[str, Any]:
-    """The point beside the run's ceilings, where it has ones that fit."""
+    """The point beside the run's ceilings, as far as they fit."""
     footprint = records[0].footprint
     regime, computed = roofs.regime(point, footprint), roofs.computed(point)
     ceiling, note = roofs.ceiling(point, regime.word, footprint)
@@ -353,8 +359,8 @@ def _against(
 
 
 def _in_l3(point: Point, found: PointRates, regime: str, most: int) -> dict[str, Any]:
-    """What the point says of L3. Of several queries nothing: the decode from memory beside them has
-    one.
+    """What the point says about L3. With several queries it says nothing: the decode from memory
+    beside them has one query.
     """
     row = dict[str, Any]()
     if point.shape.q_len > 1:
@@ -380,18 +386,18 @@ def _in_l3(point: Point, found: PointRates, regime: str, most: int) -> dict[str,
 
 
 def decodes_of(points: pd.DataFrame) -> pd.DataFrame:
-    """Those with a rate and nothing between their passes, in their places."""
+    """The decodes with a rate and without reads between passes, with their row numbers."""
     return alone(points[(points["op"] == "decode") & points["gbps"].notna()])
 
 
-_STOLEN = 0.01  # of the threads' time, by a hypervisor: more disturbs a sample
-# involuntary, for each thread: a kernel thread's turn is short, a second is somebody's work
+_STOLEN = 0.01  # of the threads' time: if a hypervisor takes more, the sample is disturbed
+# involuntary switches per thread: one may be a kernel thread's short turn, more are other work
 _SWITCHES = 1.0
 
 
 def disturbed(sample: Sample, threads: int) -> bool:
-    """Whether something else took part in it, which may show in its length alone. All memory was
-    touched before it: a fault is a page that moves, or is read back from disk.
+    """Whether something else ran during the sample, which may show only in its length. All memory
+    was touched before it, so a fault means that a page was moved or read back from disk.
     """
     stolen = sample.steal > _STOLEN * sample.seconds * threads
     return (

@@ -1,5 +1,5 @@
-"""A step that grows by a token at a time: its time against the context, and whether its parts alone
-add up to it.
+"""A step that grows by one token at a time: its time over the context, and whether it takes as long
+as its parts alone.
 """
 
 from collections.abc import Sequence
@@ -17,14 +17,14 @@ from kvbench.model.annotated import Printed, about
 from kvbench.model.program import AGAIN, APPENDS, DECODES, LAST, MEMORY, WEIGHTS
 from kvbench.units import GB
 
-_ROWS = 8  # of the table
-FAR = 0.02  # of a time, by which one is off at least that was stalled: judgement
+_ROWS = 8  # rows of the table
+FAR = 0.02  # share of the time; a stalled step is off by at least this (judgement)
 _Known = float | None
 _Times = dict[int, float]  # seconds of a program, by round
 
 
 class Against(StrEnum):
-    """What a ratio says, from its interval."""
+    """What the interval of a ratio says."""
 
     SAME = "same"
     LONGER = "longer"
@@ -34,15 +34,15 @@ class Against(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Fit:
-    """The line of least squares through times against context, but for those of a stall."""
+    """The least-squares line through times over the context. Stalled steps are left out."""
 
-    start: Annotated[float, about("seconds: of the line where no token is held")]
+    start: Annotated[float, about("seconds: of the line at context 0")]
     start_low: Annotated[float, about("seconds: lower end of its interval")]
     start_high: Annotated[float, about("seconds: upper end of its interval")]
     slope: Annotated[float, about("seconds: that a token of context adds")]
     slope_low: Annotated[float, about("seconds: lower end of its interval")]
     slope_high: Annotated[float, about("seconds: upper end of its interval")]
-    left_out: Annotated[int, about("times that lie far from all others: something stalled them")]
+    left_out: Annotated[int, about("steps that were stalled: their times lie far from all others")]
 
     @classmethod
     def of(cls, contexts: Sequence[int], seconds: Sequence[float]) -> Self:
@@ -62,8 +62,10 @@ class Fit:
 
 
 def _usual(x: np.ndarray, y: np.ndarray) -> np.ndarray:
-    """Those that lie near a line through the medians of the first and the last third: within
-    FAR_OUT widths of the middle half, and no nearer than FAR of the median.
+    """Which times lie near a line through the medians of the first and the last third.
+
+    Near: within FAR_OUT times the width of the middle half around it, or within FAR of the median
+    time if that is more.
     """
     third = -(-len(x) // 3)
     begin, end = (
@@ -77,12 +79,12 @@ def _usual(x: np.ndarray, y: np.ndarray) -> np.ndarray:
 
 @dataclass(frozen=True, slots=True)
 class Ratio:
-    """Of times of the same rounds, or of a line."""
+    """A ratio of times of the same rounds, or along a line."""
 
     value: Annotated[float, about("ratio: median of the rounds")]
     low: Annotated[float, about("ratio: lower end of its interval")]
     high: Annotated[float, about("ratio: upper end of its interval")]
-    word: Annotated[Against, about("what that says: same, longer, shorter, or open")]
+    word: Annotated[Against, about("whether the time is the same, longer, shorter, or open")]
 
     @classmethod
     def of(cls, values: Sequence[float]) -> Self:
@@ -91,14 +93,16 @@ class Ratio:
 
     @classmethod
     def along(cls, fit: Fit, begin: int, end: int) -> Self:
-        """Of the line at the end of the way over that at its begin."""
+        """The line at the last context over the line at the first."""
         share = (end - begin) / fit.at(begin)
         value, low, high = (share * each for each in (fit.slope, fit.slope_low, fit.slope_high))
         return cls(1 + value, 1 + low, 1 + high, against(low, high))
 
 
 def against(low: float, high: float, whole: float = 1.0) -> Against:
-    """Of the interval of a difference; the same is what lies within LIMITS of the whole."""
+    """What the interval of a difference says. It counts as the same if it lies within LIMITS.same
+    of the whole.
+    """
     if max(-low, high) <= LIMITS.same * whole:
         return Against.SAME
     if low > 0:
@@ -108,18 +112,18 @@ def against(low: float, high: float, whole: float = 1.0) -> Against:
 
 @dataclass(frozen=True, slots=True)
 class Rest:
-    """What a step takes beyond its parts alone."""
+    """The time of a step beyond its parts alone."""
 
     seconds: Annotated[float, about("seconds: median of the rounds")]
     low: Annotated[float, about("seconds: lower end of its interval")]
     high: Annotated[float, about("seconds: upper end of its interval")]
-    layer: Annotated[float, about("seconds: the median for each layer")]
+    layer: Annotated[float, about("seconds: the median divided by the layers")]
 
 
 @dataclass(frozen=True, slots=True)
 class Rate:
-    """Bytes that a token of context adds, over the seconds that it adds. Null where the slope is
-    not surely above zero.
+    """The bytes that a token of context adds, over the seconds that it adds. Null if the slope is
+    not surely above 0.
     """
 
     gbps: Annotated[_Known, about("GB/s: of the bytes that a token adds")]
@@ -135,67 +139,74 @@ class Rate:
 
 @dataclass(frozen=True, slots=True)
 class Along:
-    """Steps of a stretch of the way."""
+    """The steps within a range of contexts."""
 
-    context: Annotated[float, about("tokens: the middle of the stretch")]
-    seconds: Annotated[float, about("seconds: median of its steps")]
-    fit: Annotated[float, about("seconds: of the line there")]
+    context: Annotated[float, about("tokens: the middle of the range")]
+    seconds: Annotated[float, about("seconds: median of the steps in the range")]
+    fit: Annotated[float, about("seconds: the line at that context")]
     again: Annotated[
-        _Known, about("seconds: median of the steps there that were done again; null without any")
+        _Known,
+        about("seconds: median of the steps in the range that were repeated; null without any"),
     ]
     decodes: Annotated[_Known, about("seconds: median of all decodes alone; null without any")]
 
 
 @dataclass(frozen=True, slots=True)
 class Series:
-    """All samples of a program."""
+    """All samples of one program."""
 
-    context: Annotated[tuple[int, ...], about("tokens that the longest sequence held")]
-    seconds: Annotated[tuple[float, ...], about("seconds: of a pass")]
+    context: Annotated[tuple[int, ...], about("tokens of the longest sequence, at each sample")]
+    seconds: Annotated[tuple[float, ...], about("seconds: one pass, at each sample")]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Growth(Printed):
-    """A step whose sequences grow by a token at a time, each step timed once."""
+    """A step whose sequences grow by one token at a time. Each step is timed once."""
 
     kernel: Annotated[str, about("op.variant.layout.dtype.isa")]
     point: Annotated[Point, about("the step before the first token")]
-    tokens: Annotated[int, about("by how many it grew")]
+    tokens: Annotated[int, about("tokens by which it grew")]
     schedule: Annotated[str, about("order of rows and prefetches that ran")]
-    layers: Annotated[int, about("of the step")]
-    step: Annotated[Fit, about("of the steps")]
-    decodes: Annotated[Fit, about("of all decodes alone")]
+    layers: Annotated[int, about("layers of the step")]
+    step: Annotated[Fit, about("line through the steps")]
+    decodes: Annotated[Fit, about("line through all decodes alone")]
     beyond: Annotated[
-        Fit, about("of the steps less the decodes alone of the same round, which tells them apart")
+        Fit,
+        about(
+            "line through each step minus the decodes alone of the same round, which shows how"
+            " they differ"
+        ),
     ]
     grows: Annotated[
         Against,
-        about("what a token adds to the step, against what it adds to the decodes alone"),
+        about("what a token adds to the step, compared with what it adds to the decodes alone"),
     ]
     bytes_token: Annotated[float, about("bytes: that a token of context adds to a step")]
-    step_rate: Annotated[Rate, about("of a token's bytes, in the step")]
-    decodes_rate: Annotated[Rate, about("of a token's bytes, in the decodes alone")]
+    step_rate: Annotated[Rate, about("rate of a token's bytes in the step")]
+    decodes_rate: Annotated[Rate, about("rate of a token's bytes in the decodes alone")]
     appends: Annotated[float, about("seconds: median of all appends alone")]
     weights: Annotated[_Known, about("seconds: median of all weights alone; null without any")]
-    rest: Annotated[Rest, about("of a step, beyond its parts alone")]
-    whole: Annotated[Ratio, about("of a step over the sum of its parts alone")]
-    again: Annotated[Ratio, about("of a step over the same once more, as profile step times it")]
+    rest: Annotated[Rest, about("time of a step beyond its parts alone")]
+    whole: Annotated[Ratio, about("ratio of a step to the sum of its parts alone")]
+    again: Annotated[
+        Ratio, about("ratio of a step to the same step repeated, as profile step times it")
+    ]
     drift: Annotated[
         Ratio,
         about(
-            "of plain reads of as many bytes at the end of the way over those at its begin: whether"
-            " the machine stayed the same"
+            "ratio of plain reads of as many bytes at the end of the growth to those at its"
+            " start: whether the machine stayed the same"
         ),
     ]
-    rows: Annotated[tuple[Along, ...], about("stretches along the way")]
+    rows: Annotated[tuple[Along, ...], about("ranges of contexts, the shortest first")]
     max_abs_err: Annotated[
         float, about("absolute: largest difference of an output element to float64")
     ]
-    samples: Annotated[dict[str, Series], about("by program, where a step is point")]
+    samples: Annotated[dict[str, Series], about("by program; the step is called point")]
 
 
 def growth(visit: Record) -> Growth:
-    """`visit`: as worker.visit_growing() makes it."""
+    """Analyse a visit of worker.visit_growing()."""
     point, times = visit.point, _by_program(visit)
     assert isinstance(point, Point)
     begin, steps, tokens = point.shape.context + 1, times["point"], len(times["point"])
@@ -257,7 +268,7 @@ def _rest(steps: _Times, sums: _Times, layers: int) -> Rest:
 
 
 def _along(context: dict[int, int], times: dict[str, _Times], fit: Fit) -> list[Along]:
-    """Stretches of about as many steps each."""
+    """Ranges of contexts with about equally many steps."""
     found = []
     for part in np.array_split(np.array(sorted(context)), min(_ROWS, len(context))):
         numbers = part.tolist()

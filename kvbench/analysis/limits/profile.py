@@ -1,4 +1,4 @@
-"""One point in depth: rates with their spread, efficiency, what binds it."""
+"""One point in depth: its rates with their spread, its efficiency, and what limits it."""
 
 from dataclasses import dataclass
 from statistics import harmonic_mean, median
@@ -35,22 +35,22 @@ from kvbench.units import GB, gbps
 
 @dataclass(frozen=True, slots=True)
 class ProgramRate:
-    """GB/s of compulsory bytes (GFLOP/s for fma) over the samples: median, and the middle half
-    around it.
+    """GB/s of compulsory bytes (GFLOP/s for fma): the median of the samples, and their middle
+    half.
     """
 
-    median: Annotated[float, about("GB/s: of the samples")]
+    median: Annotated[float, about("GB/s: median of the samples")]
     low: Annotated[float, about("GB/s: lower end of the middle half")]
     high: Annotated[float, about("GB/s: upper end of the middle half")]
 
 
 @dataclass(frozen=True, slots=True)
 class SliceMemory:
-    """What the system really gave for the slices."""
+    """The memory that the system really gave for the slices."""
 
-    page_bytes: Annotated[int, about("bytes: of a page of the kind that was given")]
-    mapped: Annotated[int, about("bytes: that were mapped")]
-    resident_bytes: Annotated[int, about("bytes: really there")]
+    page_bytes: Annotated[int, about("bytes: one page of the kind that was given")]
+    mapped: Annotated[int, about("bytes: mapped")]
+    resident_bytes: Annotated[int, about("bytes: really in memory")]
     huge_bytes: Annotated[int, about("bytes: really on huge pages")]
 
 
@@ -69,178 +69,187 @@ _L3 = {
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Profile:
     """A decode beside its twin, its core roof and the FMA peak; a store beside copies; a step
-    beside its parts. A share is null where in no round both samples were about as long as they were
-    meant to be.
+    beside its parts.
+
+    A share is null if no round has samples of comparable length for both.
     """
 
     version: Annotated[
-        Literal[2], about("of this format, 2: `order` of the point, was `shuffle`")
+        Literal[2],
+        about("version of this format; since 2 `order`, which was `shuffle`"),
     ] = 2
     kernel: Annotated[str, about("op.variant.layout.dtype.isa")]
     point: Annotated[Point, about("what was measured")]
-    schedule: Annotated[str, about("order of rows and prefetches that ran; empty where none does")]
+    schedule: Annotated[str, about("order of rows and prefetches that ran; empty if there is none")]
     gbps: Annotated[float, about("GB/s: compulsory bytes over time, median of the samples")]
-    twin_gbps: Annotated[float | UnsetType, about("GB/s: the same reads and nothing else")] = UNSET
-    twin_form: Annotated[str | UnsetType, about("the program whose rate twin_gbps is")] = UNSET
+    twin_gbps: Annotated[float | UnsetType, about("GB/s: the same reads, without the decode")] = (
+        UNSET
+    )
+    twin_form: Annotated[str | UnsetType, about("program that twin_gbps is from")] = UNSET
     efficiency: Annotated[
-        _Share, about("share of the point's time that the twin takes, median of the rounds")
+        _Share, about("share of the point's time that its twin takes, median of the rounds")
     ] = UNSET
     efficiency_low: Annotated[
-        _Share, about("share of the point's time: lower end of its interval, of rounds")
+        _Share, about("share of the point's time: lower end of its interval over rounds")
     ] = UNSET
     efficiency_high: Annotated[
-        _Share, about("share of the point's time: upper end of its interval, of rounds")
+        _Share, about("share of the point's time: upper end of its interval over rounds")
     ] = UNSET
     memory_gbps: Annotated[
         float | UnsetType,
-        about("GB/s: plain reads of memory; of a step, and of a decode whose data lies there"),
+        about("GB/s: plain reads of memory; for steps and decodes from memory"),
     ] = UNSET
     memory_share: Annotated[_Share, about("share of memory_gbps, median of the rounds")] = UNSET
     memory_share_low: Annotated[
-        _Share, about("share of memory_gbps: lower end of its interval, of rounds")
+        _Share, about("share of memory_gbps: lower end of its interval over rounds")
     ] = UNSET
     memory_share_high: Annotated[
-        _Share, about("share of memory_gbps: upper end of its interval, of rounds")
+        _Share, about("share of memory_gbps: upper end of its interval over rounds")
     ] = UNSET
     core_gbps: Annotated[float | UnsetType, about("GB/s: the same kernel in a private cache")] = (
         UNSET
     )
-    core_level: Annotated[str | UnsetType, about("that cache")] = UNSET
-    core_form: Annotated[str | UnsetType, about("the program whose rate core_gbps is")] = UNSET
+    core_level: Annotated[str | UnsetType, about("the private cache of core_gbps")] = UNSET
+    core_form: Annotated[str | UnsetType, about("program that core_gbps is from")] = UNSET
     core_fraction: Annotated[_Share, about("share of core_gbps, median of the rounds")] = UNSET
     core_fraction_low: Annotated[
-        _Share, about("share of core_gbps: lower end of its interval, of rounds")
+        _Share, about("share of core_gbps: lower end of its interval over rounds")
     ] = UNSET
     core_fraction_high: Annotated[
-        _Share, about("share of core_gbps: upper end of its interval, of rounds")
+        _Share, about("share of core_gbps: upper end of its interval over rounds")
     ] = UNSET
     ceiling_gbps: Annotated[
-        float, about("GB/s: the best of all forms of reads of this footprint, by the same threads")
+        float, about("GB/s: the fastest form of reads of this footprint by the same threads")
     ]
-    ceiling_form: Annotated[str, about("the program whose rate ceiling_gbps is")]
+    ceiling_form: Annotated[str, about("program that ceiling_gbps is from")]
     ceiling_fraction: Annotated[_Known, about("share of ceiling_gbps, median of the rounds")]
     dram_gbps: Annotated[
-        float, about("GB/s: the best of all forms of reads from memory, by the same threads")
+        float, about("GB/s: the fastest form of reads from memory by the same threads")
     ]
     dram_form: Annotated[
-        str | UnsetType, about("whose rate dram_gbps is; without it, ceiling_form")
+        str | UnsetType, about("program that dram_gbps is from; if missing, ceiling_form")
     ] = UNSET
     dram_fraction: Annotated[_Known, about("share of dram_gbps, median of the rounds")]
     other_gbps: Annotated[float | UnsetType, about("GB/s: the other kind of stores")] = UNSET
-    other_form: Annotated[str | UnsetType, about("the program whose rate other_gbps is")] = UNSET
+    other_form: Annotated[str | UnsetType, about("program that other_gbps is from")] = UNSET
     other_fraction: Annotated[_Share, about("share of other_gbps, median of the rounds")] = UNSET
     copy_gbps: Annotated[
-        float | UnsetType, about("GB/s: as many bytes moved by ordinary stores")
+        float | UnsetType, about("GB/s: copies of as many bytes with ordinary stores")
     ] = UNSET
-    copy_form: Annotated[str | UnsetType, about("the program whose rate copy_gbps is")] = UNSET
+    copy_form: Annotated[str | UnsetType, about("program that copy_gbps is from")] = UNSET
     copy_fraction: Annotated[_Share, about("share of copy_gbps, median of the rounds")] = UNSET
     copy_nt_gbps: Annotated[
-        float | UnsetType, about("GB/s: as many bytes moved by non-temporal stores")
+        float | UnsetType, about("GB/s: copies of as many bytes with non-temporal stores")
     ] = UNSET
-    copy_nt_form: Annotated[str | UnsetType, about("the program whose rate copy_nt_gbps is")] = (
-        UNSET
-    )
+    copy_nt_form: Annotated[str | UnsetType, about("program that copy_nt_gbps is from")] = UNSET
     copy_nt_fraction: Annotated[_Share, about("share of copy_nt_gbps, median of the rounds")] = (
         UNSET
     )
     alone_gbps: Annotated[
         float | UnsetType,
-        about("GB/s: the same, with nothing read between its passes, or with one query"),
+        about("GB/s: without reads between passes, with one query, or with plain scores"),
     ] = UNSET
-    alone_form: Annotated[str | UnsetType, about("the program whose rate alone_gbps is")] = UNSET
+    alone_form: Annotated[str | UnsetType, about("program that alone_gbps is from")] = UNSET
     alone_fraction: Annotated[_Share, about("share of alone_gbps, median of the rounds")] = UNSET
     l3_reads: Annotated[
-        _Known, about("ratio: plain reads of the slice over those of memory, of one in L3")
+        _Known, about("ratio: plain reads of a slice in L3 over those of memory")
     ] = None
-    l3_gain: Annotated[_Known, about("ratio: time of the same decode from memory over its own")] = (
-        None
-    )
+    l3_gain: Annotated[
+        _Known, about("ratio: time of the same decode from memory over the point's time")
+    ] = None
     l3_gain_alone: Annotated[
-        _Known, about("ratio: the same, with nothing read between its passes; null where so it is")
+        _Known, about("ratio: the same without reads between passes; null if the point has none")
     ] = None
     l3_decode: Annotated[
         _Known, about("ratio: GB/s of the point over those of plain reads of memory")
     ] = None
     fma_gflops: Annotated[
-        float | UnsetType, about("GFLOP/s: peak of the kernel's own products, by as many threads")
+        float | UnsetType, about("GFLOP/s: peak of the kernel's own products, by the same threads")
     ] = UNSET
-    fma_fraction: Annotated[_Share, about("share of fma_gflops that the point computes")] = UNSET
+    fma_fraction: Annotated[_Share, about("share of fma_gflops that the point reaches")] = UNSET
     bound: Annotated[
-        Limit, about("what limits a decode, of this one visit; rows: reads of its own rows")
+        Limit, about("what limits the decode in this one visit; rows: reads of its own rows")
     ]
-    bound_reason: Annotated[Why, about("why, as a word")]
-    bound_by: Annotated[tuple[Limit, ...], about("what the reason is about: memory, rows or core")]
+    bound_reason: Annotated[Why, about("the reason, as a word")]
+    bound_by: Annotated[
+        tuple[Limit, ...], about("the limits that the reason is about: memory, rows or core")
+    ]
     ai: Annotated[float, about("FLOP per byte: arithmetic intensity, over compulsory bytes")]
-    flops: Annotated[float, about("FLOP: of a pass")]
-    bytes_compulsory: Annotated[float, about("bytes: of a pass, K and V once per KV head")]
-    bytes_issued: Annotated[float, about("bytes: that the core loads in a pass")]
-    bytes_line: Annotated[float, about("bytes: of the cache lines touched in a pass")]
-    bytes_kv: Annotated[float, about("bytes: of K and V, of the compulsory ones")]
-    bytes_scales: Annotated[float, about("bytes: of scales, of the compulsory ones")]
-    bytes_table: Annotated[float, about("bytes: of the page table, of the compulsory ones")]
+    flops: Annotated[float, about("FLOP: one pass")]
+    bytes_compulsory: Annotated[float, about("bytes: one pass, K and V once per KV head")]
+    bytes_issued: Annotated[float, about("bytes: loaded by the cores in a pass")]
+    bytes_line: Annotated[float, about("bytes: cache lines touched in a pass")]
+    bytes_kv: Annotated[float, about("bytes: the part of bytes_compulsory that is K and V")]
+    bytes_scales: Annotated[float, about("bytes: the part of bytes_compulsory that is scales")]
+    bytes_table: Annotated[
+        float, about("bytes: the part of bytes_compulsory that is the page table")
+    ]
     seconds_per_pass: Annotated[float, about("seconds: median of the samples")]
     pass_p50: Annotated[
-        _Known, about("seconds: median of all passes; null where they are too short to tell apart")
+        _Known,
+        about("seconds: median of all passes; null if too short to time one by one"),
     ]
     pass_p99: Annotated[
-        _Known, about("seconds: 99 % of the passes took no longer; null where they are too few")
+        _Known, about("seconds: 99 % of the passes took no longer; null if there are too few")
     ]
-    pass_max: Annotated[_Known, about("seconds: of the longest pass")]
-    pass_note: Annotated[str, about("why one of these is null; else empty")]
-    passes: Annotated[int, about("that were timed")]
+    pass_max: Annotated[_Known, about("seconds: the longest pass")]
+    pass_note: Annotated[str, about("why pass_p50 or pass_p99 is null; else empty")]
+    passes: Annotated[int, about("passes that were timed")]
     queries_times: Annotated[
-        _Share, about("ratio: time of all queries over that of one alone, median of rounds")
+        _Share, about("ratio: time with all queries over time with one, median of rounds")
     ] = UNSET
     scores_times: Annotated[
-        _Share, about("ratio: time with what is done to scores over that without, median of rounds")
+        _Share, about("ratio: time with sinks, cap and slopes over time without, median of rounds")
     ] = UNSET
-    neighbour_p50: Annotated[
-        _Known, about("seconds: as pass_p50, beside a neighbour that was asked for")
-    ] = None
+    neighbour_p50: Annotated[_Known, about("seconds: as pass_p50, beside a neighbour")] = None
     neighbour_p99: Annotated[_Known, about("seconds: as pass_p99, beside a neighbour")] = None
     neighbour_times: Annotated[
-        _Known, about("ratio: time of a pass beside a neighbour over that alone")
+        _Known, about("ratio: time of a pass beside a neighbour over that without")
     ] = None
-    neighbour_gbps: Annotated[_Known, about("GB/s: what the neighbour read meanwhile")] = None
+    neighbour_gbps: Annotated[_Known, about("GB/s: that the neighbour read meanwhile")] = None
     latencies: Annotated[
-        dict[str, SeenOnce] | UnsetType, about("what a chase beside it measured, by program")
+        dict[str, SeenOnce] | UnsetType,
+        about("latencies beside the point from a chase, by program"),
     ] = UNSET
     thread_skew: Annotated[
-        float, about("share of the mean, by which the slowest thread worked longer")
+        float, about("share of the mean by which the slowest thread worked longer")
     ]
     parts: Annotated[
-        dict[str, PartOfStep] | UnsetType, about("of a step: appends, decodes and weights, by name")
+        dict[str, PartOfStep] | UnsetType,
+        about("appends, decodes and weights of a step, by name"),
     ] = UNSET
     tokens_per_second: Annotated[
-        float | UnsetType, about("tokens per second: of a sequence, of a step")
+        float | UnsetType, about("tokens per second: of one sequence, for a step")
     ] = UNSET
     tokens_per_second_of_batch: Annotated[
-        float | UnsetType, about("tokens per second: of all sequences, of a step")
+        float | UnsetType, about("tokens per second: of all sequences, for a step")
     ] = UNSET
     step_times: Annotated[
-        _Share, about("ratio: time of a step over that of all its parts alone, median of rounds")
+        _Share, about("ratio: time of a step over the sum of its parts alone, median of rounds")
     ] = UNSET
-    step_times_low: Annotated[_Share, about("ratio: lower end of its interval, of rounds")] = UNSET
-    step_times_high: Annotated[_Share, about("ratio: upper end of its interval, of rounds")] = UNSET
+    step_times_low: Annotated[_Share, about("ratio: lower end of its interval over rounds")] = UNSET
+    step_times_high: Annotated[_Share, about("ratio: upper end of its interval over rounds")] = (
+        UNSET
+    )
     stage_share: Annotated[
-        dict[str, float], about("share of the pass: of the stages of a decode, by name")
+        dict[str, float], about("share of the pass: each stage of a decode, by name")
     ]
     max_abs_err: Annotated[
         float, about("absolute: largest difference of an output element to float64")
     ]
     layers: Annotated[int, about("slices in rotation")]
-    slice_bytes: Annotated[int, about("bytes: of one slice")]
-    memory: Annotated[SliceMemory, about("what the system really gave")]
+    slice_bytes: Annotated[int, about("bytes: one slice")]
+    memory: Annotated[SliceMemory, about("memory that the system really gave")]
     switches: Annotated[int, about("involuntary context switches during the samples")]
     faults: Annotated[int, about("page faults during the samples")]
-    samples: Annotated[tuple[float, ...], about("seconds: of a pass, one for each sample")]
+    samples: Annotated[tuple[float, ...], about("seconds: one pass, for each sample")]
     rates: Annotated[
         dict[str, ProgramRate],
-        about("of every program that was timed in turn with the point, by name"),
+        about("every program that was timed in turn with the point, by name"),
     ]
 
 
-_ROWS = ["twin_gbps", "twin_form", "efficiency"]  # of a decode with nothing between its passes
+_ROWS = ["twin_gbps", "twin_form", "efficiency"]  # of a decode without reads between passes
 _DECODE = [
     "core_gbps",
     "core_form",
@@ -250,12 +259,12 @@ _DECODE = [
     "fma_fraction",
 ]
 _STORE = [f"{copy}_{what}" for copy in ("copy", "copy_nt") for what in ("gbps", "form", "fraction")]
-_ALONE = ["alone_gbps", "alone_form", "alone_fraction"]  # of one with something between them
+_ALONE = ["alone_gbps", "alone_form", "alone_fraction"]  # of a decode with reads between passes
 _OF_STEP = ["memory_gbps", "memory_share", "parts", "step_times"]
 
 
 def _where(field: str, value: Any, then: dict[str, Any], otherwise: dict[str, Any]) -> Any:
-    """Of a schema: what is so for points with that value, and for others."""
+    """A part of a schema: `then` holds for points with that value, `otherwise` for others."""
     asked = {"properties": {"point": {"properties": {field: {"const": value}}}}}
     return {"if": asked, "then": then, "else": otherwise}
 
@@ -299,7 +308,7 @@ def profile(visit: Record) -> Profile:
 
 
 def _of_parts(visit: Record) -> dict[str, Any]:
-    """A step beside its parts. What no round has, of one length, is null."""
+    """A step beside its parts. Null if no round has samples of comparable length."""
     found, batch = by_round(visit), _point(visit).shape.batch
     each = median(sample.each for sample in visit.samples if sample.program == "point")
     rates = {"tokens_per_second": 1 / each, "tokens_per_second_of_batch": batch / each}
@@ -344,11 +353,9 @@ def _against(
     rates: dict[str, ProgramRate],
     thread_skew: float,
 ) -> dict[str, Any]:
-    """The point beside its witnesses of the same rounds. A probe counts with the best of its
-    forms.
-    """
+    """The point beside its witnesses of the same rounds. A probe counts with its fastest form."""
     own, traffic, point = samples["point"], visit.traffic, _point(visit)
-    # programs by what they stand for; of copies each for itself
+    # forms of a program together; each copy alone
     others = "point", SLICE, MEMORY, ROTATED, NEIGHBOUR, PACE
     found, without = dict[str, Any](), (*PARTS, *others, *COMPUTE)
     groups = grouped(
@@ -377,7 +384,7 @@ def _against(
 def _computed(
     point: Point, samples: dict[str, list[Sample]], traffic: dict[str, Traffic]
 ) -> dict[str, Any]:
-    """The point beside its products of K and of V. Nothing where not all of them were timed."""
+    """The point beside its products of K and of V. Empty if not all of them were timed."""
     ops = default_library().computes(point.variant, point.kv_dtype)
     halves = [PACE if op == FLOPS else op for op in ops]
     if not samples.keys() >= {*halves}:
@@ -410,7 +417,7 @@ def _limited(
     found: dict[str, Any],
     thread_skew: float,
 ) -> dict[str, Any]:
-    """What limits it, by shares of the same rounds, whose intervals are over rounds."""
+    """What limits the point, from shares of the same rounds, with intervals over rounds."""
     op = _point(visit).op
     if op not in ATTENDS:
         made = Limited(Limit.UNKNOWN, Why.NO_DECODE)
@@ -438,8 +445,8 @@ def _limited(
 
 
 def _times(work: float, samples: list[Sample], own: list[Sample]) -> float | None:
-    """The point's rate over the other's, where it does so many times its work; None where no round
-    can tell.
+    """The point's rate over the other's, if the point does `work` times as much; None if no round
+    is comparable.
     """
     found = quotients(samples, own)
     return work * median(found) if found else None

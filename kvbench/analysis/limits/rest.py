@@ -1,21 +1,26 @@
-"""What another engine misses of a plain read of memory, split by what can be measured from outside.
+"""Split the time of another engine's pass into a plain read of memory and the parts beyond it, as
+far as they can be measured from outside.
 
-Of a round, in seconds of a pass, on n threads:
+Times of a round, in seconds of a pass, on n threads:
 
     m, m1   plain reads of as many bytes, by all threads and by one
     t, t1   the engine, by all threads and by one
-    s, s1   the start of a call: a line through two calls of few tokens, where no token is left
-    c       its core by one thread, for all heads: what each token more takes in a private cache
+    s, s1   the start of a call, by all threads and by one: a line through two calls with few
+            tokens, taken at 0 tokens
+    c       its core, by one thread for all heads: the time per token in a private cache, times the
+            tokens
+
+Parts of t:
 
     read     m
     start    s
-    core     c/n - m, where its core needs longer than memory
-    threads  t - s - e, where that is above 0
-    rest     what is left of t: it reads more than once, or waits
+    core     c/n - m, if its core needs longer than memory
+    threads  t - s - e, if that is above 0
+    rest     the remainder: it reads more than once, or waits
 
-e is what a team that scales would take. Beyond its core one thread waits w = t1 - s1 - c, for
-memory: of all threads' waiting as much is left as memory gains by them, m/m1. So e = c/n + w m/m1,
-and no less than m.
+e is the time of a team that scales perfectly. One thread waits for memory for w = t1 - s1 - c
+beyond its core time. With all threads memory is faster by m1/m, so the wait shrinks to w m/m1. So
+e = c/n + w m/m1, and at least m.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -43,16 +48,18 @@ from kvbench.model.calls import (
 from kvbench.peers.known import Known
 from kvbench.units import GB
 
-FAINT = 0.02  # of a pass: less is not worth a word, a judgement
+FAINT = 0.02  # of a pass: a smaller part is not mentioned (judgement)
 _Seconds = Mapping[str, float]  # of a pass, by program
 
 
 @dataclass(frozen=True, slots=True)
 class Ratio:
-    """Of times of the same rounds."""
+    """A ratio of times of the same rounds."""
 
     value: Annotated[float, about("ratio: median of the rounds")]
-    low: Annotated[float, about("ratio: lower end of its interval, of rounds of this one visit")]
+    low: Annotated[
+        float, about("ratio: lower end of its interval over the rounds of this one visit")
+    ]
     high: Annotated[float, about("ratio: upper end of its interval")]
 
     @classmethod
@@ -65,20 +72,20 @@ class Ratio:
 class Share:
     """One part of a pass."""
 
-    part: Annotated[Part, about("what it is of")]
-    share: Annotated[Ratio | None, about("of a pass; null where it is not measured")]
-    seconds: Annotated[float | None, about("seconds: median; null where it is not measured")]
-    missing: Annotated[str, about("why it is not measured: it is in the rest then")]
+    part: Annotated[Part, about("name of the part")]
+    share: Annotated[Ratio | None, about("share of a pass; null if not measured")]
+    seconds: Annotated[float | None, about("seconds: median; null if not measured")]
+    missing: Annotated[str, about("why it is not measured; then it is part of the rest")]
 
 
 @dataclass(frozen=True, slots=True)
 class Small:
-    """Smaller calls, of one layer again and again."""
+    """Smaller calls, with one layer read again and again."""
 
-    contexts: Annotated[tuple[int, ...], about("tokens of either; none where it is not measured")]
+    contexts: Annotated[tuple[int, ...], about("tokens of both calls; empty if not measured")]
     q_heads: Annotated[int, about("query heads")]
     kv_heads: Annotated[int, about("KV heads")]
-    level: Annotated[str, about("the private cache that holds it; empty where none is meant")]
+    level: Annotated[str, about("private cache that holds the data; empty if none is needed")]
 
     @classmethod
     def of(cls, calls: Calls, programs: Sequence[str], level: str = "") -> Self:
@@ -90,41 +97,44 @@ class Small:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Split(Printed):
-    """A pass of another engine, by parts that add up to it."""
+    """A pass of another engine, split into parts that add up to it."""
 
-    engine: Annotated[str, about("its word")]
-    release: Annotated[str, about("its version; empty where it is not known")]
-    library: Annotated[str, about("the file that its kernels lie in; empty where not known")]
-    python: Annotated[str, about("the interpreter that it ran in; empty of kvbench's own")]
-    point: Annotated[Point, about("what it was asked for")]
-    function: Annotated[str, about("what a step calls")]
-    flags: Annotated[str, about("what that was given, and what the engine has found of this CPU")]
-    rounds: Annotated[int, about("in which all calls were timed once each")]
+    engine: Annotated[str, about("name of the engine")]
+    release: Annotated[str, about("its version; empty if unknown")]
+    library: Annotated[str, about("file with its kernels; empty if unknown")]
+    python: Annotated[str, about("interpreter that ran it; empty for kvbench's own")]
+    point: Annotated[Point, about("the point that it was asked for")]
+    function: Annotated[str, about("function that a step calls")]
+    flags: Annotated[
+        str, about("arguments of that function, and CPU features that the engine found")
+    ]
+    rounds: Annotated[int, about("rounds, in each of which all calls were timed once")]
     slices: Annotated[int, about("layers in rotation")]
     seconds: Annotated[float, about("seconds: median of a pass")]
-    gbps: Annotated[float, about("GB/s: median, of the bytes that a pass has to read once")]
+    gbps: Annotated[float, about("GB/s: median, over the bytes that a pass must read once")]
     read_gbps: Annotated[float, about("GB/s: median of plain reads of memory")]
     core_times: Annotated[
         Ratio | None,
-        about("ratio: what its core needs over what memory needs; null where not measured"),
+        about("ratio: time that its core needs over time that memory needs; null if not measured"),
     ]
     scale: Annotated[
-        Ratio | None, about("ratio: one thread's time over that of all; null of one thread")
+        Ratio | None,
+        about("ratio: one thread's time over that of all threads; null for one thread"),
     ]
     parts: Annotated[tuple[Share, ...], about("they add up to a pass in every round")]
     largest: Annotated[
-        Part | None, about("of all but the read; null where none is above a fiftieth of a pass")
+        Part | None, about("the largest part beside the read; null if none is above 2 % of a pass")
     ]
-    clear: Annotated[bool, about("whether it is surely larger than each other part")]
-    start: Annotated[Small, about("the calls that tell the start of a call")]
-    core: Annotated[Small, about("the calls that tell the core")]
+    clear: Annotated[bool, about("whether that part is surely larger than each other part")]
+    start: Annotated[Small, about("the calls that measure the start")]
+    core: Annotated[Small, about("the calls that measure the core")]
     max_abs_err: Annotated[
         float, about("absolute: largest difference of an output element to float64")
     ]
 
 
 def split(visit: Record, calls: Calls, engine: Known) -> Split:
-    """`visit`: as worker.visit_rest() makes it of these calls."""
+    """Analyse a visit of worker.visit_rest() with these calls."""
     point, rounds = visit.point, _rounds(visit)
     assert isinstance(point, Point)
     found = [parts(each, calls) for each in rounds]
@@ -160,7 +170,9 @@ def split(visit: Record, calls: Calls, engine: Known) -> Split:
 
 
 def _rounds(visit: Record) -> list[_Seconds]:
-    """Plain reads are of as many bytes as a pass of the engine has to read."""
+    """Seconds of each program in each round. Plain reads are scaled to the bytes that a pass of the
+    engine must read.
+    """
     found = dict[int, dict[str, float]]()
     own = visit.traffic[ALL].bytes_compulsory
     for sample in visit.samples:
@@ -174,12 +186,12 @@ def _rounds(visit: Record) -> list[_Seconds]:
 def _of_all(
     rounds: Sequence[_Seconds], program: str, value: Callable[[_Seconds], float]
 ) -> Ratio | None:
-    """None where that program was not timed."""
+    """A ratio over all rounds; None if that program was not timed."""
     return Ratio.of([value(each) for each in rounds]) if program in rounds[0] else None
 
 
 def parts(seconds: _Seconds, calls: Calls) -> dict[Part, float]:
-    """Of one round. What is not measured counts as nothing, and is no part."""
+    """The parts of one round. A part that is not measured counts as 0 and is left out."""
     whole, read = seconds[ALL], seconds[READ]
     start, core = _start(seconds, START, START_TWICE), _core(seconds, calls)
     found = {Part.READ: read, Part.START: start, Part.CORE: max(0.0, core - read)}
@@ -194,13 +206,15 @@ def parts(seconds: _Seconds, calls: Calls) -> dict[Part, float]:
 
 
 def _start(seconds: _Seconds, few: str, twice: str) -> float:
-    """Where no token is left of two calls, the second of which has twice as many."""
+    """The time at 0 tokens, from two calls of which the second has twice as many tokens."""
     return max(0.0, 2 * seconds[few] - seconds[twice]) if few in seconds else 0.0
 
 
 def _core(seconds: _Seconds, calls: Calls) -> float:
-    """Of all heads and tokens, split evenly among all threads. No more than the pass takes behind
-    its start: calls of one head may be slower for each token than those of all.
+    """Time of the core for all heads and tokens, split evenly over all threads.
+
+    It is at most the time of the pass after its start: calls with one head may be slower per token
+    than those with all heads.
     """
     if CORE not in seconds:
         return 0.0
@@ -223,7 +237,9 @@ def _share(
 
 
 def _largest(shares: Mapping[Part, Sequence[float]]) -> tuple[Part | None, bool]:
-    """Of what the read is not; and whether it is larger than each other part in most rounds."""
+    """The largest part beside the read, and whether it is larger than each other part in most
+    rounds.
+    """
     own = {part: Estimate.of(each) for part, each in shares.items() if part != Part.READ}
     first, *others = sorted(own, key=lambda part: -own[part].median)
     if own[first].median < FAINT:

@@ -1,1 +1,1 @@
-"""What it means: for published models, for storing, for other engines, and for the first screen."""
+"""What the numbers mean: for published models, for other engines, and for several machines."""

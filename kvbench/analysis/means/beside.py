@@ -1,5 +1,5 @@
-"""What the table of peers says: the fastest peer of each cell beside the fastest of ours, all cells
-together, two builds of one engine beside each other, and who took part.
+"""Summarize the table of peers: the fastest peer of each cell beside our fastest kernel, all cells
+together, two builds of one engine, and the engines that took part.
 """
 
 import math
@@ -18,91 +18,102 @@ from kvbench.model.annotated import about
 from kvbench.peers.builds import AT, engine_of
 
 _TIMES = ("times", "times_low", "times_high")
-_WORST = 3  # cells that a summary lists, at least
+_WORST = 3  # the least cells that a summary lists
 _Logs = Mapping[int, float]  # by launch
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ratio:
-    """The time of one over that of another, by the same rounds."""
+    """The time of one engine over that of another, from the same rounds."""
 
-    times: Annotated[float | None, about("ratio: the one's time over the other's; null if unknown")]
+    times: Annotated[
+        float | None, about("ratio: time of the one over time of the other; null if unknown")
+    ]
     low: Annotated[
         float | None,
-        about("ratio: low end of its interval; null where launches are too few for one"),
+        about("ratio: low end of its interval; null if there are too few launches"),
     ]
     high: Annotated[
         float | None,
-        about("ratio: high end of its interval; null where launches are too few for one"),
+        about("ratio: high end of its interval; null if there are too few launches"),
     ]
-    launches: Annotated[int, about("that measured both")]
+    launches: Annotated[int, about("launches that measured both")]
     word: Annotated[
         str,
         about(
-            "what the one is: faster, slower, same within noise, or not decided; empty if there is"
-            " none"
+            "the one is faster, slower, same within noise, or not decided; empty if there is no"
+            " ratio"
         ),
     ]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CellRatio(Ratio):
-    """In one cell."""
+    """The ratio in one cell."""
 
-    cell: Annotated[int, about("its number, as rows have it")]
-    model: Annotated[str, about("all of this shape")]
+    cell: Annotated[int, about("number of the cell, as in the rows")]
+    model: Annotated[str, about("all models of this shape")]
     dtype: Annotated[str, about("number format of the cache")]
-    threads: Annotated[int, about("how many")]
+    threads: Annotated[int, about("number of threads")]
     context: Annotated[int, about("tokens")]
-    q_len: Annotated[int, about("queries of a step")]
+    q_len: Annotated[int, about("queries of each sequence in a step")]
     attends: Annotated[
-        str, about("what else its attention has, in short, as rows have it; empty: nothing")
+        str, about("special features of its attention, in short, as in the rows; empty if none")
     ]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WorkloadRatio(CellRatio):
-    """The fastest peer's time over that of the fastest of ours."""
+    """The time of the fastest peer over that of our fastest kernel."""
 
     best: Annotated[str, about("engine and layout of the fastest peer; empty if none has a rate")]
     best_share: Annotated[
-        float | None, about("share of a read of the same rows, that it reaches; null if unknown")
+        float | None,
+        about(
+            "share of the rate of a read of the same rows that this peer reaches; null if unknown"
+        ),
     ]
     holds: Annotated[
-        bool | None, about("whether ours lead by as much as `rule` asks; null without an interval")
+        bool | None,
+        about("whether our lead is as large as `rule` requires; null without an interval"),
     ]
     drift: Annotated[
-        float | None, about("ratio: ours after the peers over ours before them; null if unknown")
+        float | None,
+        about("ratio: our rate after the peers over our rate before them; null if unknown"),
     ]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Together(Ratio):
-    """All cells: the geometric mean of how long the fastest peer takes beside the fastest of
-    ours. A launch counts where it has every cell.
+    """All cells: how many times as long as our fastest kernel the fastest peer takes, as a
+    geometric mean. Only launches with every cell count.
     """
 
-    cells: Annotated[int, about("that have a peer with a rate")]
+    cells: Annotated[int, about("cells in which a peer has a rate")]
     drift: Annotated[
         float | None,
-        about("share of ours: how far ours before and after the peers differ at most"),
+        about("share of our rate: the largest difference of our rates before and after the peers"),
     ] = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rule:
-    """What this project holds itself to in each cell: so many times the rate of the fastest peer,
-    by the low end of the interval.
+    """The lead that this project requires of itself in each cell: the low end of the ratio must be
+    at least this.
     """
 
-    near: Annotated[float, about("share of a read: a peer that reaches it leaves little")] = 0.90
-    level: Annotated[float, about("ratio: at least, beside such a peer")] = 0.98
-    ahead: Annotated[float, about("ratio: at least, beside any other")] = 1.05
-    cells: Annotated[int, about("that have an interval")] = 0
-    held: Annotated[int, about("of these, in how many it holds")] = 0
+    near: Annotated[float, about("share of a read: a peer that reaches it is near the limit")] = (
+        0.90
+    )
+    level: Annotated[float, about("ratio: required beside such a peer")] = 0.98
+    ahead: Annotated[float, about("ratio: required beside any other peer")] = 1.05
+    cells: Annotated[int, about("cells that have an interval")] = 0
+    held: Annotated[int, about("cells in which the rule holds")] = 0
 
     def holds(self, low: float | None, share: float | None) -> bool | None:
-        """Of a cell, by the low end of its ratio and the peer's share of a read."""
+        """Whether the rule holds in a cell, from the low end of its ratio and the peer's share of a
+        read.
+        """
         if low is None:
             return None
         return low >= (self.level if share is not None and share >= self.near else self.ahead)
@@ -112,38 +123,39 @@ class Rule:
 class BuildCell(CellRatio):
     """The time of a build over that of the engine's first build, in one cell."""
 
-    layout: Annotated[str, about("of the cache")]
+    layout: Annotated[str, about("layout of the cache")]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Builds(Ratio):
-    """The time of a build over that of the engine's first build: the geometric mean of all cells. A
-    launch counts where it has every one.
+    """The time of a build over that of the engine's first build: the geometric mean of all cells.
+    Only launches with every cell count.
     """
 
-    engine: Annotated[str, about("whose they are")]
+    engine: Annotated[str, about("engine of both builds")]
     base: Annotated[str, about("label of the first build")]
-    head: Annotated[str, about("label of the other")]
-    cells: Annotated[tuple[BuildCell, ...], about("each of them")]
+    head: Annotated[str, about("label of the other build")]
+    cells: Annotated[tuple[BuildCell, ...], about("each cell that has both")]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TookPart:
-    """An engine beside ours, by its library."""
+    """An engine that was measured beside ours, by its library."""
 
-    engine: Annotated[str, about("as rows call it")]
-    version: Annotated[str, about("of its package; empty if unknown")]
-    library: Annotated[str, about("the file that its kernels lie in; empty if unknown")]
-    sha256: Annotated[str, about("of that file; empty if unknown")]
-    python: Annotated[str, about("the interpreter that it ran in; empty of kvbench's own")]
-    function: Annotated[tuple[str, ...], about("what steps call, by its own names")]
+    engine: Annotated[str, about("name of the engine, as in the rows")]
+    version: Annotated[str, about("version of its package; empty if unknown")]
+    library: Annotated[str, about("file with its kernels; empty if unknown")]
+    sha256: Annotated[str, about("digest of that file; empty if unknown")]
+    python: Annotated[str, about("interpreter that ran it; empty for kvbench's own")]
+    function: Annotated[tuple[str, ...], about("functions that steps call, by the engine's names")]
     flags: Annotated[
-        tuple[str, ...], about("what these were given, and what it found of this CPU: each once")
+        tuple[str, ...],
+        about("arguments of these functions, and CPU features that the engine found, each once"),
     ]
 
     @property
     def told(self) -> str:
-        """Its version, and what tells two files of one version apart; empty where neither is
+        """The version, with a digest that tells two files of one version apart; empty if neither is
         known.
         """
         known = Engine(self.engine, self.version, self.library, self.sha256, self.python)
@@ -152,8 +164,8 @@ class TookPart:
 
 @dataclass(frozen=True, slots=True)
 class Beside:
-    """Peers beside ours, in the cells of a run and in all of them. `ranked`: from the cell on in
-    which ours lead least, by the low end of the interval; those without one are the last.
+    """Peers beside ours, in each cell of a run and in all of them. `ranked`: the cells by the low
+    end of the interval, our smallest lead first; cells without an interval come last.
     """
 
     cells: tuple[WorkloadRatio, ...]
@@ -165,14 +177,16 @@ class Beside:
 
     @property
     def listed(self) -> tuple[WorkloadRatio, ...]:
-        """By a summary: the worst ones, and all others in which a peer is faster or level."""
+        """The cells that a summary lists: the worst ones, and all others in which a peer is faster
+        or level.
+        """
         known = [each for each in self.ranked if each.low is not None]
         others = (each for each in known[_WORST:] if each.word != SLOWER)
         return (*known[:_WORST], *others)
 
 
 def beside(rows: pd.DataFrame, records: Iterable[Record], words: Iterable[str] = ()) -> Beside:
-    """From the table of peers, and the records that it was made of. `words`: of engines, in the
+    """Summarize the table of peers. `records`: those behind the table. `words`: engines in the
     order in which they were asked for.
     """
     visits = complete(records)
@@ -190,7 +204,7 @@ def beside(rows: pd.DataFrame, records: Iterable[Record], words: Iterable[str] =
 
 
 def _ratio(found: _Logs | None) -> dict[str, Any]:
-    """The fields of a Ratio; of None those of nothing that could be compared."""
+    """The fields of a Ratio. None: nothing could be compared."""
     unknown = {"times": None, "low": None, "high": None, "launches": 0, "word": ""}
     return unknown if found is None else unknown | judged(found)
 
@@ -199,7 +213,7 @@ def _ratio(found: _Logs | None) -> dict[str, Any]:
 
 
 def _best(own: pd.DataFrame) -> Any:
-    """The row of the fastest peer of a cell; None where no peer has a rate."""
+    """The row of the fastest peer of a cell; None if no peer has a rate."""
     theirs = own[~own["engine"].isin((OURS, AGAIN)) & own["times"].notna()]
     return theirs.loc[theirs["times"].idxmin()] if len(theirs) else None
 
@@ -253,7 +267,7 @@ def _together(
 def _builds(
     cells: Sequence[pd.DataFrame], visits: Visits, words: Iterable[str]
 ) -> Iterator[Builds]:
-    """Each build of an engine beside its first one."""
+    """The comparisons of each further build of an engine with its first build."""
     seen = sorted({word for own in cells for word in own["engine"]})
     order = (word for word in dict.fromkeys((*words, *seen)) if AT in word)
     for engine, (base, *others) in grouped((engine_of(word), word) for word in order).items():
@@ -271,7 +285,7 @@ def _builds(
 def _pairs(
     cells: Sequence[pd.DataFrame], base: str, head: str, visits: Visits
 ) -> Iterator[tuple[BuildCell, _Logs]]:
-    """Of each cell and layout that both have."""
+    """The ratio of two builds in each cell and layout that both have."""
     for own in cells:
         names = dict(zip(zip(own["engine"], own["layout"], strict=True), own["name"], strict=True))
         for layout in dict.fromkeys(own["layout"]):

@@ -1,4 +1,4 @@
-"""All that is found out about a run, once: what every form of a report shows."""
+"""Compute everything that any form of a report shows about a run, once."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -26,26 +26,26 @@ from kvbench.model.geometry import Geometry
 
 @dataclass(frozen=True, slots=True)
 class Findings:
-    """`points` has a short name for each of its rows, and their numbers are what figures know
-    points by.
+    """Everything that was found about a run. `points` has a short name for each row; figures
+    identify points by row numbers.
     """
 
     run: str
-    launches: int  # of which there are records
+    launches: int  # launches that have records
     machine: Machine
     cpus: dict[str, tuple[int, ...]]  # by the name of a point
     checks: tuple[Check, ...]
     ceilings: tuple[Ceiling, ...]
     points: pd.DataFrame
     samples: pd.DataFrame
-    contrasts: pd.DataFrame  # all that were timed in the same rounds
+    contrasts: pd.DataFrame  # all pairs that were timed in the same rounds
     saturation: pd.DataFrame
     tokens: pd.DataFrame
     schedules: pd.DataFrame
     placed: tuple[Placed, ...]
-    # where any was measured; all else but points, samples and tokens is of ours alone
+    # empty without peers. Only points, samples and peers include peers; all else is ours alone
     peers: pd.DataFrame
-    beside: Beside  # what these say
+    beside: Beside  # the summary of peers
     open: tuple[Open, ...]
     answers: Answers
 
@@ -59,9 +59,10 @@ def findings(
     most: int = 0,
     engines: Sequence[Engine] = (),
 ) -> Findings:
-    """`records`: those of one run. `models`: those whose shapes points may have. `most`: launches
-    that the run can have where some are added until questions are decided, else 0. `engines`: whose
-    kernels it has measured.
+    """Compute the findings of a run.
+
+    records: of one run. models: whose shapes points may have. most: launches that the run can have,
+    if launches are added until questions are decided; else 0. engines: whose kernels it measured.
     """
     own = ceilings(records, machine)
     cpus = {record.point.name: record.point.cpus for record in records}

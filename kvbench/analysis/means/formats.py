@@ -1,7 +1,7 @@
-"""By how much a number format of the cache changes the answer of attention, in float64.
+"""Compute how much a number format of the cache changes the answer of attention, in float64.
 
-Rows are drawn as those of a model: their keys have a few elements that are much larger than others,
-and a format whose elements share a scale loses most there.
+Rows are drawn to look like those of a model. Keys of real models have a few elements much larger
+than the others, and a format whose elements share a scale loses most there.
 """
 
 from collections.abc import Iterator
@@ -13,14 +13,16 @@ from kvbench.model.point import CHANNEL, TOKEN
 from kvbench.native import Cache, channel_of
 from kvbench.oracle import attention, whole
 
-KEYS = ("normal", "heavy")  # keys of a normal distribution; with some elements that are larger
-LARGE, TIMES = 4, 20  # elements of a heavy row, and by how much they are larger
+KEYS = ("normal", "heavy")  # from a normal distribution; with some larger elements
+LARGE, TIMES = 4, 20  # large elements of a heavy row, and how many times as large they are
 
 
 def drawn(
     keys: str, tokens: int, q_heads: int, kv_heads: int, head_dim: int, seed: int = 1
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """q [1, q_heads, head_dim], K and V [1, tokens, kv_heads, head_dim], one of KEYS."""
+    """Draw q [1, q_heads, head_dim], and K and V [1, tokens, kv_heads, head_dim], with one of
+    KEYS.
+    """
     draw = np.random.default_rng(seed)
     k, v = draw.standard_normal((2, 1, tokens, kv_heads, head_dim), dtype=np.float32)
     q = draw.standard_normal((1, q_heads, head_dim), dtype=np.float32)
@@ -35,25 +37,27 @@ def attended(q: np.ndarray, k: np.ndarray, v: np.ndarray) -> np.ndarray:
 
 
 def relative_error(found: np.ndarray, right: np.ndarray) -> float:
-    """Root mean square of what is off, as a share of that of what is right."""
+    """The root mean square of the error, as a share of that of the right answer."""
     return float(np.sqrt(np.mean((found - right) ** 2) / np.mean(right**2)))
 
 
 def format_error(
     q: np.ndarray, stored: tuple[np.ndarray, np.ndarray], kept: tuple[np.ndarray, np.ndarray]
 ) -> float:
-    """stored: K and V in float32. kept: the same as a cache of the format gives them back."""
+    """The error that a format causes. stored: K and V in float32. kept: the same as read back from
+    a cache of the format.
+    """
     return relative_error(attended(q, *kept), attended(q, *stored))
 
 
-# heads and head_dim as those of many models; tokens that are enough for two digits
+# heads and head_dim of many models; enough tokens for two digits
 _TOKENS, _Q_HEADS, _KV_HEADS, _HEAD_DIM = 256, 32, 8, 128
-_ROOM = 1.5  # for larger keys than those that scales of channels are made of
+_ROOM = 1.5  # room for keys larger than those that the channels' scales are computed from
 
 
 @cache
 def format_errors(dtype: str, scale: str = "f32", k_scale: str = TOKEN) -> dict[str, float]:
-    """By KEYS, of a cache that the library stores in this format."""
+    """The error for each of KEYS, with a cache that the library stores in this format."""
     return {
         keys: format_error(q, rows, own.numpy())
         for keys, q, rows, own in filled(dtype, scale, k_scale)
@@ -63,8 +67,8 @@ def format_errors(dtype: str, scale: str = "f32", k_scale: str = TOKEN) -> dict[
 def filled(
     dtype: str, scale: str, k_scale: str
 ) -> Iterator[tuple[str, np.ndarray, tuple[np.ndarray, np.ndarray], Cache]]:
-    """For each of KEYS: queries, K and V, and a cache that holds these until the next is asked
-    for. Scales of channels are made of the first half of the tokens, and the others come later.
+    """For each of KEYS: queries, K and V, and a cache that holds them until the next iteration.
+    Scales of channels are computed from the first half of the tokens, before the others exist.
     """
     for keys in KEYS:
         q, k, v = drawn(keys, _TOKENS, _Q_HEADS, _KV_HEADS, _HEAD_DIM)

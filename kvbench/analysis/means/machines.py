@@ -1,4 +1,4 @@
-"""Rates of several runs beside each other, with their ratios to the first."""
+"""Rates of several runs side by side, with their ratios to the first run."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -12,19 +12,19 @@ _NEAR = ("L1", "L2")
 
 @dataclass(frozen=True, slots=True)
 class Rate:
-    """One rate of every run; None where a run lacks it. `ratios`: to the first run, where they mean
-    something.
+    """One rate of every run; None if a run lacks it. `ratios`: to the first run; None if a ratio
+    would mean nothing.
     """
 
     what: str
     unit: str
     values: tuple[float | None, ...]
     ratios: tuple[float | None, ...]
-    beside: tuple[str, ...] = ()  # what each is of, where runs differ in that
+    beside: tuple[str, ...] = ()  # the kernel of each value, which may differ between runs
 
 
 def rates(studies: Sequence[Findings]) -> Iterator[Rate]:
-    """Tokens/s by dtype, reads by level, the multiply-add peak."""
+    """The rates of all runs: tokens/s by dtype, reads by level, the multiply-add peak."""
     yield from _decodes(studies)
     answers = [found.answers for found in studies]
     for level in _NEAR:
@@ -37,7 +37,7 @@ def rates(studies: Sequence[Findings]) -> Iterator[Rate]:
 
 
 def _decodes(studies: Sequence[Findings]) -> Iterator[Rate]:
-    """Ratios where the workload is one."""
+    """Tokens/s by dtype. Ratios only if all runs have the same workload."""
     pages = [found.answers.workload for found in studies]
     alike = len({(page.model, page.context, page.batch) for page in pages}) == 1
     rows = [{row.dtype: row for row in found.answers.decodes.rows} for found in studies]
@@ -64,7 +64,7 @@ def _value(answer: Answer) -> float | None:
 
 
 def _plain(found: Findings, level: str) -> float | None:
-    """Plain reads of this level by the workload's threads: of its largest footprint."""
+    """Plain reads of the level by the workload's threads, at its largest footprint."""
     threads = found.answers.workload.threads
     own = [
         (each.probe.bytes, each.median)
@@ -76,7 +76,7 @@ def _plain(found: Findings, level: str) -> float | None:
 
 
 def _peak(found: Findings) -> float | None:
-    """Of the tier that multiplies fastest, by the workload's threads."""
+    """The highest multiply-add rate of any tier, by the workload's threads."""
     threads = found.answers.workload.threads
     own = [c.median for c in found.ceilings if c.probe.op == "flops" and c.probe.threads == threads]
     return max(own, default=None)

@@ -1,4 +1,4 @@
-"""What points say of published models: tokens per second at most."""
+"""Compute what points mean for published models: the most tokens per second."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from enum import StrEnum
@@ -13,13 +13,13 @@ from kvbench.model import DEFAULTS, HEADS, MODEL_SAYS
 from kvbench.model.geometry import Geometry
 from kvbench.model.shape import EVEN
 
-_LAYER = (*HEADS, *MODEL_SAYS)  # what tells layers of models apart, but windows
+_LAYER = (*HEADS, *MODEL_SAYS)  # what tells layers of models apart, except windows
 
 _Kind = tuple[object, ...]
 
 
 class Note(StrEnum):
-    """Of a model's tokens per second."""
+    """A remark on a model's tokens per second."""
 
     NOTHING = ""
     BEYOND = "more tokens than the model was made for"
@@ -27,24 +27,26 @@ class Note(StrEnum):
 
 
 TOKENS = {
-    "model": text("all of this shape"),
-    "layers": count("of the model"),
+    "model": text("all models of this shape"),
+    "layers": count("layers of the model"),
     **{name: POINT[name] for name in ("layout", "dtype", "variant", "threads", "batch", "context")},
     "k_scale": POINT["k_scale"],
     "residency": text("hot, rotate or evicted"),
     "name": POINT["name"],
     **band(
         "tokens_per_second",
-        "tokens per second: of the whole batch, were reading the cache all that a step does",
+        "tokens per second: of the whole batch, if a step did nothing but read the cache",
     ),
-    "note": text("why there is no number, or what to know about it; else empty"),
-    "lacks": count("tokens: of a layer's window that no point has; 0: of a layer without one"),
+    "note": text("why the number is missing, or a remark on it; else empty"),
+    "lacks": count(
+        "tokens: the window of some layers that no point has; 0: layers without a window"
+    ),
 }
 
 
 def tokens(points: pd.DataFrame, models: Sequence[Geometry]) -> pd.DataFrame:
-    """A row for each point that a model's layers would be, from memory; those of one shape and
-    depth share it. A step takes at least as long as all its layers together.
+    """A row for each decode from memory that matches the layers of a model. Models with the same
+    shape and depth share a row. A step takes at least as long as all its layers together.
     """
     far = _decodes(points)
     far = far[far["regime"] == "DRAM"]
@@ -52,7 +54,7 @@ def tokens(points: pd.DataFrame, models: Sequence[Geometry]) -> pd.DataFrame:
     known = [each in {*own.values()} for each in _kinds(far)]
     far = far.loc[known, [*POINT, *(f"seconds{end}" for end in ("", "_low", "_high"))]]
     alike, found = [name for name in POINT if name not in ("name", "window")], []
-    # what is missing is alike; a frame for each of thousands of groups would take seconds
+    # missing values count as equal; a frame for each of thousands of groups would take seconds
     keys = far[alike].astype(object).where(far[alike].notna(), None)
     every = zip(keys.itertuples(index=False, name=None), far.to_dict("records"), strict=True)
     for rows in grouped(every).values():
@@ -64,7 +66,7 @@ def tokens(points: pd.DataFrame, models: Sequence[Geometry]) -> pd.DataFrame:
             if own[model.name] == tuple(any_row[name] for name in _LAYER):
                 sliding = model.sliding(context)
                 window = model.window if sliding else 0
-                # it is told, whether or not the model was made for it
+                # the number is given even if the model was not made for that context
                 note = Note.BEYOND if context > model.max_context else Note.NOTHING
                 shared.setdefault((model.layers, sliding, window, note), []).append(model.name)
         for (layers, sliding, window, note), names in shared.items():
@@ -81,8 +83,8 @@ def tokens(points: pd.DataFrame, models: Sequence[Geometry]) -> pd.DataFrame:
 
 
 def _own_layers(rows: pd.DataFrame, models: Sequence[Geometry]) -> dict[str, _Kind]:
-    """By model: as its layers are, where the run has such points; else without what is done to
-    scores, as runs had them before points could have it.
+    """The kind of layer of each model. If the run has no such points, what the model does to scores
+    is left out: older runs could not measure it.
     """
     timed = set(_kinds(rows))
     found = {}
@@ -98,8 +100,8 @@ def _kinds(rows: pd.DataFrame) -> Iterator[_Kind]:
 
 
 def _decodes(points: pd.DataFrame) -> pd.DataFrame:
-    """With a time and nothing between passes, of sequences that all hold the context, and that do
-    to scores no more than models do.
+    """Decodes that have a time and read nothing between passes, whose sequences all hold the
+    context, and whose scores have no more operations than models have.
     """
     whole = (points["op"] == "decode") & (points["lengths"] == EVEN)
     whole &= (points["alibi"] == 0) & (points["kept"] == 0)
@@ -109,11 +111,11 @@ def _decodes(points: pd.DataFrame) -> pd.DataFrame:
 def _rate(
     by_window: Mapping[int, Mapping[str, Any]], parts: Mapping[int, int], layers: int
 ) -> dict[str, Any]:
-    """`parts`: how many layers have which window."""
+    """Tokens per second with its interval. `parts`: how many layers have which window."""
     lacking = [limit for limit in parts if limit not in by_window]
     if lacking:
         return {"note": Note.LACKING.value, "lacks": lacking[0]}
-    row = by_window[min(parts)]  # 0, no window, before any window
+    row = by_window[min(parts)]  # 0 (no window) comes first
     found = {"name": row["name"]}
     for end, other in (("", ""), ("_low", "_high"), ("_high", "_low")):
         seconds = sum(count * by_window[limit][f"seconds{other}"] for limit, count in parts.items())

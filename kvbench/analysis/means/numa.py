@@ -1,4 +1,4 @@
-"""What memory of each NUMA node gives to threads of each node."""
+"""The rates at which threads of each NUMA node read memory of each node."""
 
 from collections import namedtuple
 from collections.abc import Mapping
@@ -9,19 +9,21 @@ from kvbench.analysis.limits.frames import decodes_of
 from kvbench.model import Machine
 from kvbench.model.point import LOCAL
 
-ALL_NODES = "all nodes"  # longer than the name of a node, and so behind them
+ALL_NODES = "all nodes"  # sorted after the nodes, because it is longer
 
 
-# A decode by the threads of a node, or of all, with memory of a node, of all in turn, or each row
-# where it is read.
-# read: GB/s of plain reads of the same rows, in the same rounds; or None.
+# A decode by the threads of one node or of all nodes. Its memory lies on one node, on all nodes in
+# turn, or with the threads that read it.
+# read: GB/s of plain reads of the same rows in the same rounds; None if not measured.
 Placed = namedtuple("Placed", ("threads", "memory", "count", "gbps", "low", "high", "read"))
 
 
 def matrix(
     points: pd.DataFrame, cpus: Mapping[str, tuple[int, ...]], machine: Machine
 ) -> tuple[Placed, ...]:
-    """The fastest decode of each pair, by threads; empty where all memory is local."""
+    """The fastest decode of each pair of threads and memory, sorted by threads; empty if all memory
+    is local.
+    """
     decodes = decodes_of(points)
     if (decodes["memory"] == LOCAL).all():
         return ()

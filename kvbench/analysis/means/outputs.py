@@ -1,5 +1,5 @@
-"""By how much an answer of attention is off where the cache has a number format and a kernel of
-the library reads it: what the format loses, and what the kernel rounds.
+"""Compute how far an answer of attention is off if the cache has a number format and a kernel of
+the library reads it: the error of the format and of the kernel's rounding together.
 """
 
 from functools import cache
@@ -11,7 +11,7 @@ from kvbench.native import default_library
 
 
 def is_ours(dtype: str, variant: str) -> bool:
-    """Whether the library has both."""
+    """Whether the library has this dtype and this variant."""
     library = default_library()
     known = set(apart(dtype)) <= set(library.words("dtype"))
     return known and variant in library.own_variants
@@ -21,8 +21,9 @@ def is_ours(dtype: str, variant: str) -> bool:
 def output_errors(
     dtype: str, scale: str = "f32", k_scale: str = TOKEN, variant: str = "flash"
 ) -> dict[str, float]:
-    """By KEYS: root mean square, as a share of that of attention to the rows that were stored. Of
-    the scalar kernel: all tiers of a variant round alike.
+    """For each of KEYS: the root mean square error of the kernel, as a share of the exact answer
+    from the rows before storing. It is computed with the scalar kernel, because all tiers of a
+    variant round alike.
     """
     return {
         keys: relative_error(own.decode(q, variant, "scalar"), attended(q, *rows))

@@ -1,4 +1,4 @@
-"""Peers beside ours, as a table: a cell is one shape, dtype and set of CPUs, and all of it was
+"""The table of peers beside ours. A cell is one shape, dtype and set of CPUs; all its points were
 timed in the same rounds.
 """
 
@@ -16,57 +16,57 @@ from kvbench.model import AGAIN, DEFAULTS, HEADS, OURS, Engine, Record
 from kvbench.model.geometry import Geometry
 from kvbench.model.point import SHAPE
 
-# What a library is, and what ran of it; all empty where a run does not tell.
+# The library of an engine, and what ran of it; empty if the run does not record it.
 LIBRARY = {
-    "version": text("of the engine's package"),
-    "library": text("the file that its kernels lie in"),
-    "sha256": text("of that file"),
-    "python": text("the interpreter that it ran in; empty of kvbench's own"),
+    "version": text("version of the engine's package"),
+    "library": text("file with its kernels"),
+    "sha256": text("digest of that file"),
+    "python": text("interpreter that ran it; empty for kvbench's own"),
 }
 RAN = {
-    "function": text("what a step calls, by the engine's own name; of ours the kernel"),
+    "function": text("function that a step calls, by the engine's own name; for ours the kernel"),
     "flags": text(
-        "what that was given beside the tensors, and what the engine found of this CPU, in its"
-        " words; of ours the schedule"
+        "other arguments of that function, and CPU features that the engine found, in its"
+        " words; for ours the schedule"
     ),
 }
 PEERS = {
-    "cell": count("a number of what is compared"),
-    "model": text("all of this shape"),
+    "cell": count("number of the cell"),
+    "model": text("all models of this shape"),
     "dtype": text("number format of the cache"),
-    "threads": count("how many"),
+    "threads": count("number of threads"),
     "context": count("tokens"),
-    "q_len": count("queries of a step"),
+    "q_len": count("queries of each sequence in a step"),
     "attends": text(
-        "what else its attention has, in short: a window, kept tokens, sinks, a cap, slopes, a"
-        " width of V; empty: nothing"
+        "special features of its attention, in short: a window, kept tokens, sinks, a cap,"
+        " slopes, a width of V; empty if none"
     ),
     "engine": text(
-        "whose kernel it is, with @ and a label where two builds are measured; again: ours, after"
-        " the peers of each round"
+        "whose kernel it is, with @ and a label if several builds are measured; again: ours,"
+        " after the peers of each round"
     ),
-    "layout": text("of the cache"),
-    "variant": text("the way of doing it, of ours"),
+    "layout": text("layout of the cache"),
+    "variant": text("variant of our kernel"),
     "gbps": number(
-        "GB/s: K, V and scales once for each KV head as that engine stores them, over time"
+        "GB/s: K, V and scales, once for each KV head, as that engine stores them, over time"
     ),
-    "tokens_per_second": number("tokens per second: were reading the cache all that a step does"),
+    "tokens_per_second": number("tokens per second: if a step did nothing but read the cache"),
     "share": number("share of the rate of a read of the same rows"),
-    **ends("share", "share of that rate"),  # where launches are enough for one
+    **ends("share", "share of that rate"),  # if there are enough launches for an interval
     "max_abs_err": number("absolute: largest difference of an output element to float64"),
-    "overhead": number("share of a pass, that one takes with next to nothing to read"),
-    **band("times", "ratio: its time over that of the fastest of ours, by the same rounds"),
+    "overhead": number("share of a pass: the time of a pass with next to nothing to read"),
+    **band("times", "ratio: its time over that of our fastest kernel, from the same rounds"),
     **band(
         "queries_times",
-        "ratio: its time over that of its own with one query a step, by the same rounds",
+        "ratio: its time over its own time with one query per step, from the same rounds",
     ),
-    "launches": count("that measured both"),
+    "launches": count("launches that measured both"),
     "word": text(
-        "faster than ours, slower, same within noise, or not decided; empty of the fastest of ours"
+        "faster than ours, slower, same within noise, or not decided; empty for our fastest kernel"
     ),
     "failed": count("launches without a number"),
-    "error": text("why the first of these has none, in the engine's words; else empty"),
-    "name": text("of the point"),
+    "error": text("the first such error, in the engine's words; else empty"),
+    "name": text("name of the point"),
     **LIBRARY,
     **RAN,
 }
@@ -90,13 +90,13 @@ def peers(
     models: Sequence[Geometry] = (),
 ) -> pd.DataFrame:
     """A row for each engine of a cell: ours, the peers from the fastest on, and ours again.
-    `engines`: what is known of their libraries. `models`: those whose shapes cells may have.
+    `engines`: their libraries. `models`: whose shapes cells may have.
     """
     theirs = points[points["engine"] != OURS]
     known = tokens.set_index("name")["tokens_per_second"].to_dict() if len(tokens) else {}
     visits, libraries = complete(records), {each.name: _library(each) for each in engines}
     singles = _singles(points)
-    # ours in another layout are of other rounds
+    # our points in other layouts were timed in other rounds
     of_lines = (points["engine"] != OURS) | (points["layout"] == DEFAULTS["layout"])
     cells = points[of_lines].merge(theirs[_CELL].drop_duplicates(), on=_CELL)
     rows: _Rows = []
@@ -110,7 +110,7 @@ def peers(
 
 
 def _singles(points: pd.DataFrame) -> dict[str, str]:
-    """By the name of a point with several queries, that of the same with one."""
+    """For each point with several queries, the same point with one query, by name."""
     alike = points[_ALIKE].astype(object).where(points[_ALIKE].notna(), None)
     keys = dict(zip(points["name"], alike.itertuples(index=False, name=None), strict=True))
     single = {keys[name]: name for name in points.loc[points["q_len"] == 1, "name"]}
@@ -162,7 +162,7 @@ def _attends(row: Mapping[str, Any]) -> str:
 
 
 def _ends(row: Mapping[str, Any]) -> tuple[str, ...]:
-    """Of a share: it has an interval where a ratio of as many launches would have one."""
+    """The ends that a share has: an interval only if a ratio of as many launches would have one."""
     known = 0 if pd.isna(row["efficiency"]) else row["launches"] - row["uneven"]
     return ("", "_low", "_high") if enough(known) else ("",)
 
@@ -174,7 +174,7 @@ def _ran(row: Mapping[str, Any], seen: Sequence[Record]) -> dict[str, str]:
 
 
 def _beside(found: Mapping[int, float]) -> dict[str, Any]:
-    """The ratio's columns."""
+    """The columns of the ratio."""
     ratio = judged(found)
     ends = {f"times_{end}": ratio.pop(end) for end in ("low", "high") if end in ratio}
     return ratio | ends

@@ -1,5 +1,5 @@
-"""How long one point takes beside another of the same rounds: launch by launch, and over all of
-them.
+"""Compute how long one point takes beside another of the same rounds: by launch, and over all
+launches.
 """
 
 import math
@@ -18,13 +18,13 @@ Visits = Mapping[str, list[Record]]  # by the point's name
 
 
 def complete(records: Iterable[Record]) -> Visits:
-    """Those that are complete."""
+    """The complete records, by the name of their point."""
     return grouped((record.point.name, record) for record in records if record.complete)
 
 
 def logs(visits: Visits, name: str, other: str) -> dict[int, float]:
-    """By launch, the logarithm of how long a pass takes beside one of the other point: the median
-    of the rounds that have both.
+    """For each launch, the logarithm of the ratio of the two points' times: the median over the
+    rounds that have both.
     """
     others = {(record.launch, record.part): record for record in visits.get(other, ())}
     found = {}
@@ -38,15 +38,13 @@ def logs(visits: Visits, name: str, other: str) -> dict[int, float]:
 
 
 def mean(series: Sequence[Mapping[int, float]]) -> dict[int, float]:
-    """By launch, the mean over all series. A launch counts where it has every one."""
+    """The mean over all series, by launch. Only launches that every series has count."""
     launches = set.intersection(*map(set, series)) if series else set()
     return {launch: fmean(each[launch] for each in series) for launch in sorted(launches)}
 
 
 def judged(found: Mapping[int, float]) -> dict[str, Any]:
-    """The ratio as the judge has it, with its interval where launches are enough for one, and what
-    follows.
-    """
+    """The ratio with its verdict, and with its interval if there are enough launches for one."""
     held: dict[str, Any] = {"launches": len(found), "word": UNDECIDED}
     if not found:
         return held

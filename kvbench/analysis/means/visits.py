@@ -1,4 +1,4 @@
-"""What became of a run's visits: which were not made, and which failed."""
+"""Count the visits of a run that were not made or failed."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -13,22 +13,22 @@ from kvbench.model import Ceiling, Plan, Point, Probe
 
 @dataclass(frozen=True, slots=True)
 class Lacking:
-    """What was planned and is not there."""
+    """What was planned and is missing, as counts."""
 
     planned: int  # points
-    points: int  # that were visited
-    never: int  # points that were not
-    every: int  # visits that were planned
-    made: int  # of these; one that failed was made
+    points: int  # points that were visited
+    never: int  # points that were not visited
+    every: int  # planned visits
+    made: int  # visits that were made, failed ones included
     unfinished: bool
     lost: tuple[str, ...]  # an error for each point without a number
     all_lost: bool
     some: int  # points that failed in some launches
-    launches: int  # with samples
+    launches: int  # launches with samples
     fewer: bool  # launches than planned
     few: bool  # launches too few for an interval
-    enough: int  # launches that an interval takes
-    ceilings: int  # that gave no number
+    enough: int  # launches that an interval needs
+    ceilings: int  # ceilings that gave no number
     no_ceiling: bool
     no_memory: bool  # no read of memory
 
@@ -38,7 +38,7 @@ def lacking(
 ) -> Lacking:
     planned = sum(isinstance(point, Point) for point in plan.points)
     visits = points[["launches", "set_aside", "failed"]].fillna(0).sum(axis=1)
-    # some have more, where launches were added
+    # points may have more visits than planned, if launches were added
     made = int(visits.clip(upper=plan.launches).sum())
     lost = tuple(points.loc[points["gbps"].isna(), "error"])
     launches = int(samples["launch"].nunique())

@@ -1,1 +1,1 @@
-"""What was measured: launches, their medians and intervals, ceilings, and the tables of them."""
+"""What was measured: launches with their medians and intervals, ceilings, and tables."""

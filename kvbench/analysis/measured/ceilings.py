@@ -1,5 +1,5 @@
-"""Ceilings, from a run's own probes, in every form that these took; and which of them a point may
-be held against: those of its own run alone.
+"""Ceilings from a run's own probes, in every form that was measured, and the ceilings that a point
+may be compared with: only those of its own run.
 """
 
 import math
@@ -20,8 +20,8 @@ from kvbench.native import default_library
 from kvbench.regime import NO_LEVEL, Lies, Regime, classify
 from kvbench.units import gbps
 
-COVERAGE = 0.99  # of the intervals: a shared host drifts from run to run, further than 0.95 allows
-REACH = 2.0  # a footprint so many times larger or smaller may still lie on the same plateau
+COVERAGE = 0.99  # of intervals: shared hosts drift from run to run by more than 0.95 would cover
+REACH = 2.0  # a footprint at most this many times larger or smaller may be on the same plateau
 
 
 class NoCeiling(StrEnum):
@@ -34,17 +34,18 @@ class NoCeiling(StrEnum):
     ZERO = "its probe moved nothing"
 
 
-READ, COPY = ("read",), ("copy", "copy_nt")  # what reads, and a store, are held against
+READ, COPY = ("read",), ("copy", "copy_nt")  # the roofs of reading ops, and of stores
 _order = attrgetter("cpus", "pages", "isa", "bytes")
-_CORE = "core"  # the level of what needs no memory
+_CORE = "core"  # the level of probes that need no memory
 WITHOUT_MEMORY = frozenset({*COMPUTE, "clock"})
 
 
 def ceilings(records: Iterable[Record], machine: Machine) -> tuple[Ceiling, ...]:
-    """One for each probe and form that has samples in the records of a run, sorted, without visits
-    in which the cores were slow, where enough others are left. `low` and `high` are two of the
-    launches' medians: the narrowest symmetric pair that holds the true one with COVERAGE, whatever
-    the distribution; of 11 launches or fewer their range.
+    """One ceiling for each probe and form that has samples in the records of a run, sorted. Visits
+    with slow cores are left out if enough others remain.
+
+    low, high: two of the launches' medians, the narrowest symmetric pair that holds the true median
+    with COVERAGE, whatever the distribution. With 11 launches or fewer it is their range.
     """
     found = grouped(
         (record.point, record)
@@ -61,8 +62,8 @@ def ceilings(records: Iterable[Record], machine: Machine) -> tuple[Ceiling, ...]
 
 
 def value(record: Record, sample: Sample) -> float:
-    """GB/s; what computes: GFLOP/s; latency: ns for each load; clock: GHz, an addition being one
-    cycle.
+    """The value of a sample, in GB/s. Arithmetic: GFLOP/s. latency: ns per load. clock: GHz, as an
+    addition takes one cycle.
     """
     assert isinstance(record.point, Point | Probe)  # a contrast has samples of its points
     op, traffic = record.point.op, record.traffic[sample.program]
@@ -103,7 +104,7 @@ def _ceiling(probe: Probe, program: str, records: list[Record], machine: Machine
 
 
 def huge_share(records: Iterable[Record]) -> float | None:
-    """The least share of any launch that is really on huge pages; None where there is no memory."""
+    """The smallest share of memory on huge pages in any launch; None if there is no memory."""
     shares = [
         r.memory["huge_bytes"] / r.memory["resident_bytes"]
         for r in records
@@ -113,15 +114,15 @@ def huge_share(records: Iterable[Record]) -> float | None:
 
 
 class Peak(NamedTuple):
-    """GFLOP/s."""
+    """A peak of arithmetic, in GFLOP/s."""
 
     median: float
     high: float
 
 
 class Roofs:
-    """What points of a run are held against: the regime of a footprint, and the run's own ceilings
-    for it. Points ask the same again and again: each question is answered once.
+    """The roofs of a run's points: the regime of a footprint, and the run's own ceilings for it.
+    Answers are cached, because points repeat the questions.
     """
 
     def __init__(self, machine: Machine, ceilings: Iterable[Ceiling]) -> None:
@@ -138,13 +139,13 @@ class Roofs:
     def ceiling(
         self, point: Point, level: str, footprint: float
     ) -> tuple[Ceiling | None, NoCeiling]:
-        """The best at this footprint of all forms, by these threads or some of them: reads or
-        copies. Or None, and why there is none.
+        """The fastest ceiling at this footprint, over all forms, and over all or some of these
+        threads: reads or copies. Or None, and the reason.
         """
         return self._best(held_against(point), *_who(point), level, footprint)
 
     def computed(self, point: Point) -> Peak | None:
-        """Of the products that its kernel makes, some of K and the others of V."""
+        """The peak of the products of its kernel, weighted by the parts of K and of V."""
         parts = point.shape.parts_of_flops
         ops = default_library().computes(point.variant, point.kv_dtype)
         found = [peak for op in ops if (peak := self.by_itself(op, point))]
@@ -154,7 +155,7 @@ class Roofs:
         return Peak(*(harmonic_mean(end, weights=parts) for end in ends))
 
     def by_itself(self, op: str, point: Point, level: str | None = None) -> Ceiling | None:
-        """Plain, by the point's own threads: reads of memory, or instructions."""
+        """A plain ceiling by the point's own threads: reads of memory, or instructions."""
         plain = (ceiling for ceiling in self._own if ceiling.form == PLAIN)
         found, _ = ceiling_for(plain, op, *_who(point), level)
         return found if found and found.median > 0 else None
@@ -162,7 +163,9 @@ class Roofs:
     def _best_of(
         self, ops: tuple[str, ...], isa: str, cpus: tuple[int, ...], pages: str, *where: Any
     ) -> tuple[Ceiling | None, NoCeiling]:
-        """By fewer threads, too, where that is faster: of memory they may need less than all."""
+        """The fastest ceiling, also by fewer threads: some of the threads may be enough to saturate
+        memory.
+        """
         some = {ceiling.probe.cpus for ceiling in self._own if set(ceiling.probe.cpus) < set(cpus)}
         asked = ((op, team) for team in (cpus, *some) for op in ops)
         found, notes = zip(
@@ -176,7 +179,9 @@ class Roofs:
 
 
 def held_against(point: Point) -> tuple[str, ...]:
-    """Ops of probes: reads for a decode and for a step, copies for a store."""
+    """The ops of the probes that a point is compared with: reads for a decode or a step, copies for
+    a store.
+    """
     return READ if point.op in ATTENDS else COPY
 
 
@@ -193,12 +198,13 @@ def ceiling_for(
     level: str | None = None,
     footprint: float | None = None,
 ) -> tuple[Ceiling | None, NoCeiling]:
-    """The one that a point may be held against, among those of a run; or None, and why there is
-    none. Of a `level`, the best; with a `footprint` the best at the nearest size, within the level
+    """The ceiling of a run that fits a point; or None, and the reason.
+
+    level: the fastest of that level. footprint: the fastest at the nearest size, within the level
     if one is given, else within REACH.
     """
     if level in NO_LEVEL:
-        level = None  # it covers footprints that have nothing in common
+        level = None  # such a word covers very different footprints
     if not (found := [ceiling for ceiling in ceilings if ceiling.probe.op == op]):
         return None, NoCeiling.NOT_PROBED
     wanted = isa, sorted(cpus), op in WITHOUT_MEMORY or pages, level
@@ -216,8 +222,8 @@ def ceiling_for(
 
 
 def _alike(ceiling: Ceiling, level: str | None) -> tuple[object, ...]:
-    """What must be as wanted. The order of CPUs decides nothing; how often each is named is the
-    number of its threads.
+    """The fields that must match. The order of CPUs does not matter; a CPU counts once for each of
+    its threads.
     """
     probe = ceiling.probe
     pages = probe.op in WITHOUT_MEMORY or probe.pages

@@ -1,5 +1,5 @@
-"""What a chase beside a point measured: the latency of memory while the point, or plain reads or
-copies, moved so many GB/s. Every ratio is of the same rounds; every curve is of the same launch.
+"""What a chase beside a point measured: the latency of memory while the point, plain reads or
+copies move data. All ratios are from the same rounds; all curves are from the same launch.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -28,10 +28,10 @@ from kvbench.model.chases import (
 )
 from kvbench.units import gbps
 
-LINE = 64  # bytes that a load of the chase moves
+LINE = 64  # bytes that one load of the chase moves
 NS = 1e-9  # seconds
-MOST = 0.9  # of what plain reads move beside a chase: where its latency is told
-_TWICE = (IDLE, SPIN)  # sampled at the beginning of a round and at its end
+MOST = 0.9  # share of the most that plain reads move: there the busy latency is reported
+_TWICE = (IDLE, SPIN)  # sampled both at the start and at the end of a round
 _LOADED = tuple(loaded(load, share) for load in LOADS for share in SHARES)
 _OWN = tuple(loaded(OWN, share) for share in SHARES)
 _STORES = "append"  # the op of a point that stores
@@ -39,9 +39,11 @@ _STORES = "append"  # the op of a point that stores
 
 @dataclass(frozen=True, slots=True)
 class Seen:
-    """A chase beside one load, over launches. ns: latency; half of the steps take no longer. tail:
-    95 % of them take no longer. load: GB/s, see moved(); gbps: those and the chase's own, a line an
-    access. times: ns over that of the idle chase, in the same rounds.
+    """A chase beside one load, over launches.
+
+    ns, tail: latency, which 50 % and 95 % of the steps do not exceed. load: GB/s, see moved().
+    gbps: load and chase together, where each access of the chase moves one line. times: ns over
+    that of the idle chase, in the same rounds.
     """
 
     ns: Estimate
@@ -53,16 +55,20 @@ class Seen:
 
 @dataclass(frozen=True, slots=True)
 class SeenOnce:
-    """The same in one visit: medians of its samples."""
+    """A chase beside one load in one visit: medians of its samples."""
 
-    ns: Annotated[float, about("ns: a load of the chase, which half of its steps do not exceed")]
-    tail: Annotated[float, about("ns: a load of the chase, which 95 % of its steps do not exceed")]
-    load: Annotated[float, about("GB/s: what others moved meanwhile; an append: what it stored")]
+    ns: Annotated[
+        float, about("ns: latency of a load of the chase; 50 % of its steps do not exceed it")
+    ]
+    tail: Annotated[
+        float, about("ns: latency of a load of the chase; 95 % of its steps do not exceed it")
+    ]
+    load: Annotated[float, about("GB/s: moved by others meanwhile; for an append, what it stored")]
 
 
 @dataclass(frozen=True, slots=True)
 class At:
-    """A ratio of latencies where so many GB/s are moved."""
+    """A ratio of latencies, and the GB/s at which it holds."""
 
     times: Estimate
     gbps: Estimate
@@ -70,14 +76,16 @@ class At:
 
 @dataclass(frozen=True, slots=True)
 class Chased:
-    """A point beside which a thread chases. rounds: number of those that have all programs. idle:
-    while the point's CPUs sleep. spin: while they spin in L1. drift: idle latency at the end of a
-    round over that at its beginning. loads: by load and share, as in model/chases.py.
+    """A point with a chase beside it.
 
-    busy: latency where plain reads move MOST of what they can, over the idle one. alike: latency
-    beside the point over that beside plain reads of the same GB/s: the most that both can move.
-    slowed: the point's rate beside the chase over its rate without one. Between the shares of a
-    launch latency is read off straight lines.
+    rounds: the number of rounds with all programs. idle: while the point's CPUs sleep. spin: while
+    they spin in L1. drift: idle latency at the end of a round over that at its start. loads: by
+    load and share, as in model/chases.py.
+
+    busy: latency while plain reads move MOST of their highest rate, over idle latency. alike:
+    latency beside the point over latency beside plain reads, at the highest rate that both reach.
+    slowed: the point's rate with the chase over its rate without it. Between the measured shares of
+    a launch, latency is interpolated linearly.
     """
 
     point: Point
@@ -92,12 +100,12 @@ class Chased:
     slowed: Estimate
 
     def few(self, machine: Machine) -> bool:
-        """Whether so few cores work, with that of the chase, that they do not saturate memory."""
+        """Whether the working cores, that of the chase included, are too few to saturate memory."""
         core = {cpu.cpu: cpu.core for cpu in machine.cpus}
         return len({core.get(cpu, cpu) for cpu in (self.chase.cpu, *self.point.cpus)}) < MANY
 
     def falls(self, load: str) -> tuple[int, ...]:
-        """Shares whose latency is surely below that of the share before it; the first share is
+        """Shares whose latency is surely below that of the share before; the first share is
         compared with the idle latency. Corrected over all shares of the load.
         """
         steps = [self.idle, *(self.loads[load, share] for share in SHARES)]
@@ -114,7 +122,7 @@ class Chased:
 
 
 def chased(visits: Mapping[Point, Sequence[Record]]) -> Iterator[Chased]:
-    """Points with a chase that have a round with all of its programs. `visits`: by point."""
+    """The points with a chase that have at least one complete round. `visits`: by point."""
     for point, records in visits.items():
         launches = [found for own in _launches(records) if (found := _Launch.of(own))]
         chase = next((record.chase for record in records if record.chase), None)
@@ -123,7 +131,7 @@ def chased(visits: Mapping[Point, Sequence[Record]]) -> Iterator[Chased]:
 
 
 def latencies(visit: Record) -> dict[str, SeenOnce]:
-    """By program; of one visit."""
+    """The latencies of one visit, by program."""
     taken = grouped((sample.program, sample) for sample in visit.samples if sample.latency)
     return {name: _once(visit, own) for name, own in taken.items()}
 
@@ -134,8 +142,8 @@ def _once(visit: Record, samples: Sequence[Sample]) -> SeenOnce:
 
 
 def moved(visit: Record, sample: Sample) -> float:
-    """GB/s of the load, from memory or to it: of an append what it stores. That comes from rows of
-    float32, the same in every pass of a layer, which stay in caches.
+    """GB/s of the load from or to memory. An append counts only what it stores: its float32 rows
+    are the same in every pass of a layer, and so stay in caches.
     """
     stores = isinstance(visit.point, Point) and visit.point.op == _STORES
     if not stores or sample.program not in _OWN:
@@ -145,7 +153,7 @@ def moved(visit: Record, sample: Sample) -> float:
 
 
 def _launches(records: Iterable[Record]) -> Iterable[list[Record]]:
-    """Parts of a launch count as one launch."""
+    """The records of each launch. Parts of a launch count as one launch."""
     return grouped((record.launch, record) for record in records if record.chase).values()
 
 
@@ -174,7 +182,7 @@ def _at(found: Iterable[tuple[float, float]]) -> At:
 
 @dataclass(frozen=True, slots=True)
 class _Step:
-    """Of one launch, or of one round."""
+    """The latency beside one load, in one launch or one round."""
 
     ns: float
     tail: float
@@ -196,7 +204,9 @@ def _seen(steps: Sequence[_Step]) -> Seen:
 
 @dataclass(frozen=True, slots=True)
 class _Launch:
-    """steps: by program. Those of idle and spin are means of the two samples in a round."""
+    """The chase in one launch. `steps`: by program; those of idle and spin are means of the two
+    samples in a round.
+    """
 
     steps: Mapping[str, _Step]
     drift: float
@@ -205,7 +215,7 @@ class _Launch:
 
     @classmethod
     def of(cls, records: Iterable[Record]) -> "_Launch | None":
-        """None where no round has all programs."""
+        """The launch from its records; None if no round has all programs."""
         rounds = [
             _Round({sample.program: sample for sample in taken}, record)
             for record in records
@@ -219,12 +229,14 @@ class _Launch:
         return cls(steps, drift, slowed, len(whole))
 
     def busy(self) -> tuple[float, float]:
-        """Times as long as idle, and at which GB/s."""
+        """The busy latency over the idle one, and the GB/s at which it holds."""
         rate = MOST * self._most(READ)
         return self._ns(READ, rate) / self.steps[IDLE].ns, rate
 
     def alike(self) -> tuple[float, float]:
-        """Times as long as beside plain reads, and at which GB/s."""
+        """The latency beside the point over that beside plain reads, and the GB/s at which it
+        holds.
+        """
         both = min(self._most(READ), self._most(OWN))
         return self._ns(OWN, both) / self._ns(READ, both), both
 
@@ -232,7 +244,7 @@ class _Launch:
         return max(self.steps[loaded(load, share)].gbps for share in SHARES)
 
     def _ns(self, load: str, rate: float) -> float:
-        """Latency where load and chase move `rate`. Steps of one rate are averaged."""
+        """Latency when load and chase together move `rate`. Steps of equal rate are averaged."""
         steps = [self.steps[IDLE], *(self.steps[loaded(load, share)] for share in SHARES)]
         by_rate = grouped((step.gbps, step.ns) for step in steps)
         rates = sorted(by_rate)
@@ -249,14 +261,14 @@ _OF_ROUND = ("drift", "slowed")
 
 
 class _Round:
-    """Samples of a round, by program."""
+    """The samples of one round, by program."""
 
     def __init__(self, samples: Mapping[str, Sample], record: Record) -> None:
         self._samples, self._record = samples, record
 
     @property
     def whole(self) -> bool:
-        """Whether it has all programs, and all loads moved something."""
+        """Whether it has all programs, and every load moved something."""
         chases = [self._samples.get(name) for name in (*_LOADED, *_TWICE, *map(_after, _TWICE))]
         if OWN not in self._samples or not all(each and each.latency for each in chases):
             return False
@@ -272,7 +284,7 @@ class _Round:
         return self._samples[loaded(OWN, SHARES[-1])].load / gbps(count, self._samples[OWN].each)
 
     def step(self, program: str) -> _Step:
-        """What a round samples twice is the mean of both."""
+        """The latency of a program. Programs that a round samples twice have the mean of both."""
         idle, _ = self._twice(IDLE)
         if program in _TWICE:
             ns, tail = self._twice(program)

@@ -1,4 +1,4 @@
-"""A value that launches gave: their median, an interval over them, and how far they lie apart."""
+"""A value that was measured in several launches: its median, its interval, and its spread."""
 
 import math
 from collections.abc import Sequence
@@ -12,15 +12,16 @@ from kvbench.analysis.judge import COVERAGE, paired
 from kvbench.intervals import held, interval
 from kvbench.units import GB
 
-# of the median, by the middle half of the launches: beyond it, most of them met another machine
+# largest width of the middle half of the launches, as a share of the median: a wider one means that
+# the machine changed
 SPREAD = 1 / 3
-FAR_OUT = 3.0  # widths of the middle half, beyond it: what no ordinary scatter reaches
+FAR_OUT = 3.0  # an outlier lies beyond the middle half by this many of its widths
 
 
 @dataclass(frozen=True, slots=True)
 class Estimate:
-    """The median of the launches' values, and what encloses the true one, with COVERAGE where it
-    can: two of the values.
+    """The median of the launches' values with an interval: two of the values, which enclose the
+    true median with COVERAGE if there are enough.
     """
 
     median: float
@@ -34,9 +35,11 @@ class Estimate:
 
     @classmethod
     def of_ratios(cls, values: Sequence[float]) -> Self:
-        """The interval is the judge's, of signed ranks, where launches are enough for it: as sure,
-        and narrower. `median` is then the estimate that belongs to it, of Hodges and Lehmann: the
-        median of the means of two launches.
+        """An estimate with the judge's interval, from signed ranks, if there are enough launches:
+        it is as sure and narrower.
+
+        `median` is then the estimate of Hodges and Lehmann that belongs to it: the median of the
+        means of every two launches.
         """
         found, whole = paired(np.log(values)), cls.of(values)
         if not found.enclosed:
@@ -50,7 +53,7 @@ class Estimate:
 
     @property
     def spread(self) -> float | None:
-        """Width of the interval against the median; None of a single launch."""
+        """Width of the interval over the median; None for one launch."""
         return (self.high - self.low) / self.median if self.launches > 1 else None
 
     @property
@@ -67,25 +70,25 @@ class Estimate:
         )
 
     def of_bytes(self, count: float) -> Self:
-        """The GB/s of `count` bytes, where this is of seconds."""
+        """The estimate in GB/s of `count` bytes, from an estimate in seconds."""
         own = (self.median, self.high, self.low)
         middle, low, high = (count / GB / seconds for seconds in own)
         return type(self)(middle, low, high, tuple(count / GB / seconds for seconds in self.values))
 
 
 def enclosed(name: str, found: Estimate) -> dict[str, float]:
-    """As columns of a table."""
+    """The median and its interval as columns of a table."""
     return {name: found.median, f"{name}_low": found.low, f"{name}_high": found.high}
 
 
 def enough(launches: int) -> bool:
-    """For an interval of COVERAGE."""
+    """Whether there are enough launches for an interval of COVERAGE."""
     return held(launches, COVERAGE) >= COVERAGE
 
 
 def steady(values: Sequence[float]) -> bool:
-    """Whether the middle half of the values lies within SPREAD of their median. A single value
-    shows nothing: False.
+    """Whether the middle half of the values lies within SPREAD of their median. False for a single
+    value, which shows nothing.
     """
     ordered = sorted(values)
     quarter = len(ordered) // 4
@@ -93,8 +96,8 @@ def steady(values: Sequence[float]) -> bool:
 
 
 def outliers(values: Sequence[float]) -> int:
-    """How many lie beyond the quartiles by more than FAR_OUT times the distance between these
-    (Tukey's far out).
+    """How many values lie outside the quartiles by more than FAR_OUT times their distance (Tukey's
+    far out).
     """
     if len(values) < 2:
         return 0

@@ -1,5 +1,5 @@
-"""Points that share their rounds: equal but for what is read between their passes, for the queries
-of a step, or for what is done to scores.
+"""Families of points that share their rounds: they differ only in the bytes read between passes, in
+the queries of a step, or in what is done to scores.
 """
 
 from collections.abc import Iterable
@@ -19,15 +19,17 @@ from kvbench.model.scores import NONE
 
 
 def families(points: Iterable[Point]) -> dict[Point, tuple[Point, ...]]:
-    """By the point with nothing between: those with some bytes, from few to many."""
+    """Points that read other bytes between passes, from few to many, by the same point without such
+    reads.
+    """
     apart = sorted((p for p in points if p.streamed), key=lambda point: point.streamed)
     found = grouped((replace(point, between=0), point) for point in apart)
     return {base: tuple(own) for base, own in found.items()}
 
 
 def by_queries(points: Iterable[Point]) -> dict[Point, tuple[Point, ...]]:
-    """By the point with one query: those with more, from few to many, a mask at a time; with
-    nothing between.
+    """Points with several queries, by mask and then from few to many, by the same point with one
+    query. Points that read other bytes between passes are left out.
     """
     more = (point for point in points if point.shape.q_len > 1 and not point.streamed)
     ordered = sorted(more, key=lambda point: (point.shape.mask, point.shape.q_len))
@@ -36,8 +38,8 @@ def by_queries(points: Iterable[Point]) -> dict[Point, tuple[Point, ...]]:
 
 
 def by_scores(points: Iterable[Point]) -> dict[Point, tuple[Point, ...]]:
-    """By the point whose scores are as they are: those with sinks, a cap, slopes or first tokens
-    that are kept beside the window; with one query and nothing between.
+    """Points with sinks, a cap, slopes or kept tokens, by the same point with plain scores. All
+    have one query and read nothing between passes.
     """
     single = (point for point in points if point.shape.q_len == 1 and not point.streamed)
     found = grouped((alone_of(point), point) for point in single)
@@ -46,9 +48,9 @@ def by_scores(points: Iterable[Point]) -> dict[Point, tuple[Point, ...]]:
 
 
 def undisturbed(points: pd.DataFrame) -> pd.DataFrame:
-    """Of the table of points: without those between whose passes other bytes are read, without
-    those of several queries a step, and without those beside which a thread chases. Where all have
-    a chase, those of the first kind of chase stay: each kind leaves the point other CPUs.
+    """The rows of the points' table without reads between passes, with one query, and without a
+    chase. If all have a chase, those with the first kind of chase are kept: each kind leaves the
+    point other CPUs.
     """
     alone = (points["between"] == 0) | (points["op"] == STEP)
     kinds = set(points["chase"])
@@ -57,8 +59,8 @@ def undisturbed(points: pd.DataFrame) -> pd.DataFrame:
 
 
 def usual(points: pd.DataFrame) -> pd.DataFrame:
-    """Those that can stand for a model or a dtype: K and V of one dtype, each row with scales of
-    its own, and scores as they are, or as a model has them where the run has nothing else.
+    """The rows that can stand for a model or a dtype: one dtype for K and V, a scale for each row,
+    and plain scores. If the run has only scores as in a model, those are kept.
     """
     pairs = points["dtype"].map(is_pair).astype(bool)
     own = (points["k_scale"] == TOKEN) & (points["alibi"] == 0) & (points["kept"] == 0)
@@ -66,7 +68,7 @@ def usual(points: pd.DataFrame) -> pd.DataFrame:
 
 
 def _beside_plain(points: pd.DataFrame) -> pd.Series:
-    """Which have sinks or a cap, and the same without stands among them."""
+    """The rows with sinks or a cap that also exist without them."""
     done = (points["sinks"] != NONE) | (points["softcap"] != 0)
     if not done.any():
         return done
@@ -78,5 +80,5 @@ def _beside_plain(points: pd.DataFrame) -> pd.Series:
 
 
 def alone(points: pd.DataFrame) -> pd.DataFrame:
-    """Those that are both."""
+    """The rows that are both undisturbed and usual."""
     return usual(undisturbed(points))

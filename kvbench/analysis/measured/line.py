@@ -1,4 +1,6 @@
-"""The fastest kernels of all dtypes, as they were timed in the same rounds: a record for each."""
+"""The fastest kernels of all dtypes, timed in the same rounds: split into one record for each
+kernel.
+"""
 
 from collections.abc import Iterable, Iterator
 from dataclasses import fields, replace
@@ -12,8 +14,8 @@ _FACTS = tuple(field.name for field in fields(Member))
 
 
 def members(records: Iterable[Record]) -> list[Record]:
-    """For each visit of the line, and each point of it, a record as of a visit of that point alone:
-    its programs have the names that they have there.
+    """A record for each visit of the line and each of its points, as if that point had been visited
+    alone, with the usual names of programs.
     """
     lines = (record for record in records if is_line(record))
     return [_member(record, point) for record in lines for point in _points(record)]
@@ -29,7 +31,7 @@ def _points(record: Record) -> Iterator[Point]:
 
 
 def _member(record: Record, point: Point) -> Record:
-    """What is of all of them, such as reads of memory, is of each."""
+    """The record of one point. Programs that all share, such as reads of memory, belong to each."""
     own = value(point, KERNEL)
     programs = {name: parted(name) for name in record.traffic}
     names = {name: kind for name, (kind, of) in programs.items() if of in ("", own)}

@@ -1,5 +1,5 @@
-"""The profile of a machine: who it is, whether it is fit to be measured, what its own probes
-reached, and the latency of memory beside a decode.
+"""The profile of a machine: its hardware, whether it is fit for measuring, the ceilings of its own
+probes, and the latency of memory beside a decode.
 """
 
 from collections import Counter
@@ -25,18 +25,18 @@ UNITS = dict.fromkeys(COMPUTE, "GFLOP/s") | {"latency": "ns", "clock": "GHz"}
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CeilingRow(Probe):
-    """What a probe reached, with the probe."""
+    """A probe and what it reached."""
 
-    run: Annotated[str, about("the run that measured it: no ceiling stands for another's")]
-    # a key of its own, where a probe has a property
-    threads: Annotated[int, about("how many")] = field()
-    form: Annotated[str, about("how it reads: plain, ahead, or as a schedule does")]
+    run: Annotated[str, about("run that measured it: a ceiling is valid only within its run")]
+    # a field here; a property of Probe
+    threads: Annotated[int, about("number of threads")] = field()
+    form: Annotated[str, about("form of the reads: plain, ahead, or a schedule")]
     level: Annotated[
-        str, about("what feeds such a footprint: L1, L2, L3, DRAM, mixed, unknown, or core")
+        str, about("level that feeds such a footprint: L1, L2, L3, DRAM, mixed, unknown, or core")
     ]
-    unit: Annotated[str, about("of median, low, high and samples", "GB/s", *UNITS.values())]
-    median: Annotated[float, about("in `unit`: of the medians of the launches")]
-    gbps: Annotated[float | None, about("GB/s: the same; null where the unit is another")]
+    unit: Annotated[str, about("unit of median, low, high and samples", "GB/s", *UNITS.values())]
+    median: Annotated[float, about("in `unit`: median of the launches' medians")]
+    gbps: Annotated[float | None, about("GB/s: the same as median; null if the unit is another")]
     low: Annotated[float, about("in `unit`: lower end of the 99 % interval")]
     high: Annotated[float, about("in `unit`: upper end of the 99 % interval")]
     samples: Annotated[
@@ -50,9 +50,9 @@ class CeilingRow(Probe):
 
 @dataclass(frozen=True, slots=True)
 class Ratio:
-    """Of the same rounds."""
+    """A ratio of times of the same rounds."""
 
-    times: Annotated[float, about("ratio: over launches")]
+    times: Annotated[float, about("ratio: estimate over launches")]
     low: Annotated[float, about("ratio: lower end of its interval")]
     high: Annotated[float, about("ratio: upper end of its interval")]
 
@@ -63,39 +63,41 @@ class Ratio:
 
 @dataclass(frozen=True, slots=True)
 class IdleRow:
-    """A chase while the CPUs of the decode beside it sleep; and what all its loads together say."""
+    """A chase while the CPUs of the decode beside it sleep, and a summary of the chase beside all
+    loads.
+    """
 
-    point: Annotated[str, about("the decode that the chase is beside, by its name")]
-    kernel: Annotated[str, about("of the decode: op.variant.layout.dtype.isa")]
-    threads: Annotated[int, about("that decode, read or copy")]
-    few: Annotated[bool, about("whether the cores are too few to saturate memory")]
+    point: Annotated[str, about("name of the decode that the chase is beside")]
+    kernel: Annotated[str, about("kernel of that decode: op.variant.layout.dtype.isa")]
+    threads: Annotated[int, about("threads that decode, read or copy")]
+    few: Annotated[bool, about("whether there are too few cores to saturate memory")]
     cpu: Annotated[int, about("the CPU that chases")]
-    bytes: Annotated[int, about("bytes of its random cycle")]
-    huge: Annotated[float, about("share of it that really is on huge pages")]
-    ns: Annotated[float, about("ns: latency; half of the steps take no longer")]
+    bytes: Annotated[int, about("bytes: its random cycle")]
+    huge: Annotated[float, about("share of that cycle that really is on huge pages")]
+    ns: Annotated[float, about("ns: latency; 50 % of the steps take no longer")]
     low: Annotated[float, about("ns: lower end of its interval")]
     high: Annotated[float, about("ns: upper end of its interval")]
     tail: Annotated[float, about("ns: latency; 95 % of the steps take no longer")]
-    spin: Annotated[float, about("ns: latency while the others spin in L1")]
+    spin: Annotated[float, about("ns: latency while the decode's CPUs spin in L1")]
     busy: Annotated[
         Ratio,
-        about("latency where plain reads move 90 % of what they can beside it, over the idle one"),
+        about("latency while plain reads move 90 % of their highest rate, over idle latency"),
     ]
     alike: Annotated[
-        Ratio, about("latency beside the decode over that beside plain reads of the same GB/s")
+        Ratio, about("latency beside the decode over latency beside plain reads at the same GB/s")
     ]
-    slowed: Annotated[Ratio, about("rate of the decode beside the chase over that without one")]
+    slowed: Annotated[Ratio, about("rate of the decode with the chase over its rate without it")]
 
 
 @dataclass(frozen=True, slots=True)
 class LoadedRow:
     """A chase beside a load."""
 
-    point: Annotated[str, about("the decode that the chase is beside, by its name")]
-    load: Annotated[str, about("read or copy, plain ones of memory; or the kernel of the decode")]
-    share: Annotated[int, about("%: of its rate without waits, that the load is paced to")]
+    point: Annotated[str, about("name of the decode that the chase is beside")]
+    load: Annotated[str, about("read or copy (plain ones of memory), or the kernel of the decode")]
+    share: Annotated[int, about("%: share of its rate without waits that the load is paced to")]
     gbps: Annotated[float, about("GB/s: of load and chase together")]
-    ns: Annotated[float, about("ns: latency; half of the steps of the chase take no longer")]
+    ns: Annotated[float, about("ns: latency; 50 % of the steps of the chase take no longer")]
     low: Annotated[float, about("ns: lower end of its interval")]
     high: Annotated[float, about("ns: upper end of its interval")]
     tail: Annotated[float, about("ns: latency; 95 % of the steps of the chase take no longer")]
@@ -104,30 +106,34 @@ class LoadedRow:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MachineProfile:
-    """Who a machine is and what it can do. With --identify nothing is measured: preflight and
-    ceilings are empty. Without --loaded idle and loaded are empty, too.
+    """What a machine is and what it can do. With --identify nothing is measured: preflight and
+    ceilings are empty. Without --loaded, idle and loaded are empty, too.
     """
 
     version: Annotated[
         Literal[2],
-        about("of this format, 2: a ceiling has no `distance`; keys may be added, none is dropped"),
+        about(
+            "version of this format; since 2 a ceiling has no `distance`; keys may be added,"
+            " none is dropped"
+        ),
     ] = 2
-    run: Annotated[str, about("name of the run; empty where nothing was measured")]
+    run: Annotated[str, about("name of the run; empty if nothing was measured")]
     fingerprint: Annotated[str, about("digest of the hardware")]
-    environment: Annotated[str, about("digest of what an administrator can change")]
-    topology: Annotated[Machine, about("who the machine is")]
-    preflight: Annotated[tuple[Check, ...], about("as kvbench doctor, before the run")]
-    ceilings: Annotated[tuple[CeilingRow, ...], about("what the run's own probes reached")]
+    environment: Annotated[str, about("digest of the settings that an administrator can change")]
+    topology: Annotated[Machine, about("the hardware")]
+    preflight: Annotated[tuple[Check, ...], about("checks before the run, as in kvbench doctor")]
+    ceilings: Annotated[tuple[CeilingRow, ...], about("results of the run's own probes")]
     idle: Annotated[tuple[IdleRow, ...], about("idle latency of memory, beside each decode")]
     loaded: Annotated[tuple[LoadedRow, ...], about("latency of memory beside each load")]
     capacities: Annotated[
-        tuple[Capacity, ...], about("what a cache of each level holds, on the largest CPU set")
+        tuple[Capacity, ...],
+        about("size that a cache of each level really has, on the largest CPU set"),
     ]
     plateaus: Annotated[
-        tuple[Plateau, ...], about("neighbouring footprints that are walked equally fast")
+        tuple[Plateau, ...], about("ranges of footprints that are walked equally fast")
     ]
     windows: Annotated[tuple[Window, ...], about("footprints that each L3 feeds")]
-    advice: Annotated[str, about("how to test L3 where this CPU set cannot; else empty")]
+    advice: Annotated[str, about("how to test L3 if this CPU set cannot; else empty")]
 
     @property
     def cpu_sets(self) -> list[tuple[int, ...]]:
@@ -139,8 +145,8 @@ class MachineProfile:
 def profile(
     machine: Machine, checks: Sequence[Check] = (), records: Sequence[Record] = ()
 ) -> MachineProfile:
-    """Without records: who the machine is, alone. Levels go by capacities seen where they
-    contradict declared ones.
+    """The profile of a machine; without records only its hardware. If measured capacities
+    contradict the declared ones, levels follow the measured ones.
     """
     declared = ceiling_rows(records, machine)
     cpus = max((ceiling.cpus for ceiling in declared), key=len, default=machine.allowed)
@@ -168,8 +174,8 @@ def profile(
 def staircase(
     ceilings: Sequence[CeilingRow], cpus: tuple[int, ...]
 ) -> tuple[list[int], list[float]]:
-    """Footprints, rising, and the rates of the plain read of these CPUs, on the first kind of pages
-    there is.
+    """Footprints in ascending order, with the rates of plain reads on these CPUs and on the usual
+    kind of pages.
     """
     of = ("read", cpus, usual_pages(ceilings), PLAIN)
     rates = {c.bytes: c.median for c in ceilings if (c.op, c.cpus, c.pages, c.form) == of}
@@ -177,7 +183,7 @@ def staircase(
 
 
 def usual_pages(ceilings: Sequence[CeilingRow]) -> str:
-    """The kind with most ceilings."""
+    """The kind of pages with the most ceilings."""
     return next(iter(dict(Counter(c.pages for c in ceilings).most_common(1))), "")
 
 
@@ -199,7 +205,7 @@ def ceiling_row(ceiling: Ceiling) -> CeilingRow:
 def beside_loads(
     records: Iterable[Record], machine: Machine
 ) -> tuple[tuple[IdleRow, ...], tuple[LoadedRow, ...]]:
-    """Of points beside which a thread chases, in the order of their first visits."""
+    """The rows of points with a chase, in the order of their first visits."""
     visits = grouped((r.point, r) for r in records if isinstance(r.point, Point))
     found = list(chased(visits))
     idle = tuple(_idle(each, machine) for each in found)
@@ -243,7 +249,7 @@ def _loaded(found: Chased) -> Iterator[LoadedRow]:
 
 
 def describe_record(record: Record) -> str:
-    """ "read of 32 KiB, 2 threads: 395 GB/s"."""
+    """A line such as "read of 32 KiB, 2 threads: 395 GB/s"."""
     probe = record.point
     assert isinstance(probe, Probe)
     walked = "" if probe.op in WITHOUT_MEMORY else f" of {size(probe.bytes)}"

@@ -1,5 +1,5 @@
-"""A point of a family beside the one that it is timed beside, in the same rounds: several queries
-a step beside one, and what is done to scores beside scores as they are.
+"""Compare a point of a family with its base in the same rounds: several queries with one query, and
+special scores with plain ones.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -18,8 +18,10 @@ _Families = Mapping[Point, Sequence[Point]]
 
 @dataclass(frozen=True, slots=True)
 class Beside:
-    """times: of a pass over one of the base. core: of a pass at its core speed over the same, of
-    the faster form; None where none was timed. rounds: that the first is of.
+    """A point compared with its base.
+
+    times: time of a pass over that of the base. core: time of a pass at core speed, in its faster
+    form, over that of the base; None if not timed. rounds: behind `times`.
     """
 
     times: Estimate
@@ -28,16 +30,14 @@ class Beside:
 
 
 def beside_one(visits: _Visits) -> Iterator[tuple[Point, Point, Beside]]:
-    """`visits`: by point. A point of one query, one of several, and how they compare; only of those
-    with a round in common.
+    """A point with one query, a point with several, and how they compare, for all that have a round
+    in common. `visits`: by point.
     """
     yield from _of(by_queries(visits), visits)
 
 
 def beside_plain(visits: _Visits) -> Iterator[tuple[Point, Point, Beside]]:
-    """Likewise of a point whose scores are as they are, and one with sinks, a cap, slopes or kept
-    tokens.
-    """
+    """The same for a point with plain scores, and one with sinks, a cap, slopes or kept tokens."""
     yield from _of(by_scores(visits), visits)
 
 
@@ -65,7 +65,7 @@ def _beside(ones: Iterable[Record], own: Iterable[Record]) -> Beside | None:
 
 
 def _quotients(program: str, both: Iterable[tuple[Record, Record]]) -> dict[int, list[float]]:
-    """By launch, the time of a pass of the one's program over one of the other's point."""
+    """By launch: the time of a pass of the program over that of the base's point."""
     return grouped(
         (record.launch, each)
         for record, base in both

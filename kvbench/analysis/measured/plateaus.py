@@ -1,5 +1,5 @@
-"""Plateaus of a staircase, the rate of one walk over growing footprints; and what each level of
-cache really holds.
+"""Find the plateaus of a staircase, which is the rate of one walk over growing footprints; and the
+size that each cache level really has.
 """
 
 from collections.abc import Mapping, Sequence
@@ -15,45 +15,45 @@ from kvbench.model.annotated import about
 from kvbench.regime import levels
 from kvbench.units import size
 
-APART = 1.10  # rates closer than this belong to levels that cannot be told apart
-TRUSTED = (0.6, 1.5)  # effective over declared size, inside which the declaration stands
-# memory has steps of its own, such as address translation; this one is a cache's end
+APART = 1.10  # levels whose rates are within this ratio cannot be told apart
+TRUSTED = (0.6, 1.5)  # effective over declared size: within this range the declaration is kept
+# smallest step at the end of a cache: memory has smaller steps, such as address translation
 MEMORY_STEP = 1.4
 
 # Costs of a segmentation, in units of a cell's expected squared deviation.
-# of each plateau: two cells that agree are one, three plateaus where one will do are not
+# for each plateau: low enough that two equal cells form one, high enough to avoid needless ones
 _PLATEAU = 12.0
-_SKIPPED = 8.0  # of a cell on no plateau: less than a misfit, more than what noise explains
-_MISFIT = 18.0  # at most, of a cell on a plateau: one wild cell does not break it
-# standard deviation of log rates, at least and at most: plateaus slope, and steps are no noise
+_SKIPPED = 8.0  # for a cell outside plateaus: less than a misfit, more than noise explains
+_MISFIT = 18.0  # the most for a cell on a plateau: one wild cell does not split it
+# least and most standard deviation of log rates: plateaus slope, and steps are not noise
 _NOISE = (0.05, 0.08)
 
 
 @dataclass(frozen=True, slots=True)
 class Plateau:
-    """Neighbouring footprints, at least two, that are walked equally fast."""
+    """A range of at least two neighbouring footprints that are walked equally fast."""
 
     low_bytes: Annotated[float, about("bytes: smallest footprint on it")]
     high_bytes: Annotated[float, about("bytes: largest footprint on it")]
-    gbps: Annotated[float, about("GB/s: of its plain reads")]
+    gbps: Annotated[float, about("GB/s: plain reads on it")]
 
 
 @dataclass(frozen=True, slots=True)
 class Capacity:
-    """What one cache of a level holds."""
+    """The size that one cache of a level really has."""
 
-    level: Annotated[int, about("of the cache")]
-    declared: Annotated[int, about("bytes: of one cache, as declared")]
+    level: Annotated[int, about("level of the cache")]
+    declared: Annotated[int, about("bytes: one cache, as declared")]
     effective: Annotated[
-        float | None, about("bytes: as the plain reads show it; null if unknown, as low and high")
+        float | None, about("bytes: as seen by plain reads; null if unknown, as are low and high")
     ]
     low: Annotated[float | None, about("bytes: the footprint before the step")]
-    high: Annotated[float | None, about("bytes: the footprint behind the step")]
-    note: Annotated[str, about("a warning, or why it is unknown; else empty")]
+    high: Annotated[float | None, about("bytes: the footprint after the step")]
+    note: Annotated[str, about("a warning, or why the size is unknown; else empty")]
 
 
 def plateaus(footprints: Sequence[float], rates: Sequence[float]) -> tuple[Plateau, ...]:
-    """The plateaus by rising footprint. Cells of a transition between two belong to none."""
+    """The plateaus by ascending footprint. Cells of a transition belong to no plateau."""
     sizes, logs = _sorted(footprints, rates)
     return tuple(
         Plateau(
@@ -66,9 +66,8 @@ def plateaus(footprints: Sequence[float], rates: Sequence[float]) -> tuple[Plate
 def capacities(
     footprints: Sequence[float], rates: Sequence[float], machine: Machine, cpus: Sequence[int]
 ) -> tuple[Capacity, ...]:
-    """The capacity of one cache of every declared level, from a staircase of one thread on each of
-    `cpus` together. A level ends where the rate crosses the geometric middle between its plateau
-    and the next.
+    """The capacity of one cache of every declared level, from a staircase with one thread on each
+    of `cpus`. A level ends where the rate crosses the geometric mean of its plateau and the next.
     """
     sizes, logs = _sorted(footprints, rates)
     caches = levels(machine, cpus)
@@ -96,9 +95,9 @@ def capacities(
 
 
 def corrections(capacities: Sequence[Capacity]) -> Mapping[int, float]:
-    """What to believe instead of declared sizes that this contradicts: of the last level, which
-    strangers share, and only what is smaller, for footprints were chosen by the declared sizes and
-    do not reach past a larger cache.
+    """Sizes that replace contradicted declared sizes, by level. Only the last level is corrected,
+    which others share, and only downwards: the footprints follow the declared sizes and do not
+    reach past a larger cache.
     """
     last = max((c.level for c in capacities), default=0)
     return {
@@ -112,13 +111,13 @@ Segment = tuple[int, int]  # first and last cell
 
 
 def _sorted(footprints: Sequence[float], rates: Sequence[float]) -> tuple[np.ndarray, np.ndarray]:
-    """Footprints, rising, and the logarithms of their rates."""
+    """Footprints in ascending order, and the logarithms of their rates."""
     order = np.argsort(footprints, kind="stable")
     return np.asarray(footprints, float)[order], np.log(np.asarray(rates, float)[order])
 
 
 def _segments(logs: np.ndarray) -> list[Segment]:
-    """The cheapest way to cover cells with plateaus and gaps: best[n] is that of the first n
+    """The cheapest cover of the cells with plateaus and gaps. best[n] is the cost for the first n
     cells.
     """
     variance = float(np.clip(scatter(logs), *_NOISE)) ** 2
@@ -143,9 +142,11 @@ def _segments(logs: np.ndarray) -> list[Segment]:
 def _owners(
     segments: Sequence[Segment], totals: Sequence[float], sizes: np.ndarray, logs: np.ndarray
 ) -> list[list[Segment]]:
-    """The segments of each level, and last those of memory. A level ends no later than its declared
-    size says. But where that leaves it without a plateau while what lies behind has two, the nearer
-    one clearly faster and from well inside the declared size on, then it was declared too small.
+    """The plateaus of each level, and last those of memory.
+
+    A level ends at its declared size at the latest. There is one exception: a level without a
+    plateau takes the first of two plateaus behind it if that is clearly faster than the second, and
+    begins well within the declared size. Then the level was declared too small.
     """
     owners: list[list[Segment]] = [[] for _ in (*totals, inf)]
     for first, last in segments:
@@ -173,15 +174,15 @@ def _end(
     sizes: np.ndarray,
     logs: np.ndarray,
 ) -> tuple[float, float, float] | str:
-    """Where a level ends: the footprint before, the interpolated one, the one after. Or why that is
-    unknown.
+    """Where a level ends: the footprint before, the interpolated end, the footprint after. Or why
+    that is unknown.
     """
     behind = [segment for owned in owners[place + 1 :] for segment in owned]
     if not owners[place]:
         return f"no two footprints show a plateau of {level} apart from its neighbours'"
     if not behind:
-        return f"no plateau behind that of {level} was seen"
-    # a stretch of slope passes for a short one
+        return f"no plateau was seen behind that of {level}"
+    # a stretch of slope may look like a short plateau
     own = max(owners[place], key=lambda segment: segment[1] - segment[0])
     last, first = own[1], behind[0][0]
     if not owners[place + 1] and sizes[first] > totals[place + 1]:
@@ -206,8 +207,8 @@ def _end(
 
 
 def _trusted(seen: Capacity) -> bool:
-    """Whether the declared size may be true: it lies within the bracket, or not far from where the
-    rate falls.
+    """Whether the declared size may be true: it lies between the two footprints, or close to where
+    the rate falls.
     """
     least, most = TRUSTED
     if seen.effective is None or seen.low is None or seen.high is None:

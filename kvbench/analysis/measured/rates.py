@@ -1,4 +1,4 @@
-"""What the launches of a run say of one point: seconds, rates, and shares of its witnesses."""
+"""Compute the seconds, rates and shares of one point from the launches of a run."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -11,9 +11,9 @@ from kvbench.model import AGAIN, NEIGHBOUR, PACE, Point, Record, Role, Sample, q
 from kvbench.model.chases import of_chase
 from kvbench.model.program import ALONE, CORE, MEMORY, PARTS, ROTATED, SLICE
 
-# its own kernel; reads of other rows
+# programs of its own kernel; reads of other rows
 _OWN, _OTHER = ("point", AGAIN, ALONE, NEIGHBOUR, CORE, ROTATED), (SLICE, MEMORY)
-# of a launch's rounds must have samples of about the same length, for the launch to have a share
+# the least share of a launch's rounds with comparable samples: below it, the launch has no share
 _LEAST = 0.5
 
 _Visit = dict[str, list[Sample]]  # by program
@@ -21,13 +21,13 @@ _Visit = dict[str, list[Sample]]  # by program
 
 @dataclass(frozen=True, slots=True)
 class PointRates:
-    """By program: `seconds` of a pass, `rates` in GB/s, and as `shares` the point's rate over the
+    """By program: `seconds` of a pass, `rates` in GB/s, and `shares`, the point's rate over the
     program's.
 
-    A share is formed within a round, so that what slows a whole round down is no part of it; and of
-    samples that are about as long. Of a twin it is one of times: a query and an output are no part
-    of its bytes. `near`: likewise, the rate of plain reads of a slice in L3 over that of memory,
-    where both were timed. `uneven`: launches in which a program has no share, for too few are.
+    A share is formed within a round from samples of comparable length, so that whatever slows the
+    whole round cancels. The share of a twin is a ratio of times: its bytes have no query and no
+    output. near: the rate of plain reads of a slice in L3 over that of memory, likewise; None if
+    not timed. uneven: launches in which a program has too few comparable samples for a share.
     """
 
     seconds: dict[str, Estimate]
@@ -38,8 +38,8 @@ class PointRates:
 
     @property
     def witnesses(self) -> list[str]:
-        """Programs beside the point that read its rows, or copy as much, and do no more; of a step
-        plain reads of as many bytes.
+        """The programs that only read the point's rows, or copy as many bytes; for a step, plain
+        reads of as many bytes.
         """
         if any(name in PARTS for name in self.seconds):
             return [MEMORY] if MEMORY in self.shares else []
@@ -47,18 +47,18 @@ class PointRates:
 
     @property
     def witness(self) -> str | None:
-        """What efficiency is a share of: the faster form of these."""
+        """The witness of the efficiency: the fastest one."""
         return max(self.witnesses, key=lambda name: self.rates[name].median, default=None)
 
     @property
     def core(self) -> str | None:
-        """What core speed is: the form of which the point reaches the smaller share."""
+        """The form of the core roof that gives the point the smaller share."""
         forms = (name for name in self.shares if Role.of(name).kind == CORE)
         return min(forms, key=lambda name: self.shares[name].median, default=None)
 
 
 def measured(records: Sequence[Record]) -> PointRates:
-    """`records`: those of one point that are complete, at least one."""
+    """The rates of one point. `records`: at least one, all of this point and complete."""
     visits_of = (
         (record.launch, grouped((s.program, s) for s in record.samples)) for record in records
     )
@@ -96,14 +96,12 @@ def measured(records: Sequence[Record]) -> PointRates:
 
 
 def _slower(visit: _Visit, name: str, other: str = "point") -> list[float]:
-    """How many passes of the other program take as long as one of the first, round by round."""
+    """For each round: the time of a pass of program `name` over that of `other`."""
     return quotients(visit.get(name, ()), visit.get(other, ()))
 
 
 def by_launch(records: Iterable[Record]) -> dict[str, dict[int, float]]:
-    """By the name of a point and the launch, the seconds of a pass: the medians that measured()
-    takes its own of.
-    """
+    """Seconds of a pass by point name and launch. measured() takes the medians of these."""
     found = {}
     for point, visits in by_point(records).items():
         taken = ((visit.launch, s) for visit in visits for s in visit.samples)
@@ -113,7 +111,7 @@ def by_launch(records: Iterable[Record]) -> dict[str, dict[int, float]]:
 
 
 def by_point(records: Iterable[Record]) -> dict[Point, list[Record]]:
-    """Its records that are complete, at the cores' full speed."""
+    """The complete records of each point in which the cores were not slow."""
     return grouped(
         (record.point, record)
         for record in at_speed(records)

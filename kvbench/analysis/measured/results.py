@@ -1,4 +1,4 @@
-"""What a history needs of a run."""
+"""Select what a history stores of a run."""
 
 from collections.abc import Iterable, Iterator
 
@@ -8,7 +8,7 @@ from kvbench.store.summary import Result
 
 
 def results(records: Iterable[Record]) -> Iterator[Result]:
-    """For each point that was measured beside a witness."""
+    """A result for each point that was measured beside a witness."""
     for point, own in by_point(records).items():
         found = measured(own)
         if witness := found.witness:

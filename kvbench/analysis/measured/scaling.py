@@ -1,4 +1,4 @@
-"""Rate against threads: what more of them bring, and how many are enough."""
+"""Rate over threads: what more threads bring, and how many are enough."""
 
 import pandas as pd
 
@@ -13,16 +13,16 @@ from kvbench.analysis.measured.columns import (
 )
 
 SATURATION = {
-    "series": text("for people"),
+    "series": text("short name of the series"),
     **{name: POINT[name] for name in ("name", "threads")},
-    "cpus": text("of the threads, as a list such as 0-3,8"),
-    "regime": text("what feeds it"),
+    "cpus": text("CPUs of the threads, as a list such as 0-3,8"),
+    "regime": text("level that feeds it"),
     **band("gbps", "GB/s: compulsory bytes over time"),
-    "twin_gbps": number("GB/s: the same reads and nothing else"),
-    "ceiling_gbps": number("GB/s: the best reads of this footprint, by as many threads or fewer"),
-    "fraction_of_best": number("share of the fastest of its series"),
-    "best": flag("whether it is that"),
-    "knee": flag("whether it has the fewest threads that come near the best"),
+    "twin_gbps": number("GB/s: the same reads without the decode"),
+    "ceiling_gbps": number("GB/s: the fastest reads of this footprint by as many threads or fewer"),
+    "fraction_of_best": number("share of the fastest rate of its series"),
+    "best": flag("whether it is the fastest of its series"),
+    "knee": flag("whether it has the fewest threads with a rate near the best"),
 }
 KNEE = 0.90
 
@@ -32,8 +32,8 @@ _TAKEN = (*_VARIED, *_RATES)
 
 
 def saturation(points: pd.DataFrame) -> pd.DataFrame:
-    """`points`: the table of that name. Series with two numbers of threads or more, each from few
-    threads to many.
+    """All series with at least two numbers of threads, each from few threads to many. `points`: the
+    table of points.
     """
     points = points[points["gbps"].notna()]
     points = points.assign(series=names_without(points, ("threads", "cpus")))[
@@ -46,7 +46,7 @@ def saturation(points: pd.DataFrame) -> pd.DataFrame:
                 ["series", *_TAKEN]
             ]
             shares = rows["gbps"] / rows["gbps"].max()
-            # the first ones: of the fewest threads
+            # the first ones have the fewest threads
             best, knee = shares.idxmax(), (shares >= KNEE).idxmax()
             found.append(
                 rows.assign(

@@ -1,4 +1,4 @@
-"""Which schedules a run has chosen, for the points that asked for none."""
+"""The schedules that a run chose for points without a schedule of their own."""
 
 from collections.abc import Iterable
 from dataclasses import asdict
@@ -11,16 +11,16 @@ from kvbench.model import Tuned
 from kvbench.model.tuning import PARTS
 
 SCHEDULES = {
-    **{part: text(f"of the points: {about}") for part, about in PARTS.items()},
+    **{part: text(f"class of points: {about}") for part, about in PARTS.items()},
     "preset": text("schedule that was chosen"),
-    "default": text("schedule of these points where nothing is measured"),
+    "default": text("schedule of these points without a measurement"),
     **band("gain", "ratio: time of the default over time of the choice, median of the rounds"),
-    "rounds": count("rounds that it rests on, those of earlier runs among them"),
+    "rounds": count("rounds behind the choice, those of earlier runs included"),
 }
 
 
 def schedules(tunings: Iterable[Tuned]) -> pd.DataFrame:
-    """A row for each class of points, as it was tuned first."""
+    """A row for each class of points, from its first tuning."""
     classes = sorted(grouped((tuned.of, tuned) for tuned in tunings).items())
     rows = (
         {

@@ -1,4 +1,4 @@
-"""How fast the cores were, and which visits met a slower machine."""
+"""How fast the cores were in each visit, and which visits were slow."""
 
 from collections.abc import Iterable, Sequence
 from statistics import median
@@ -6,13 +6,14 @@ from statistics import median
 from kvbench.model import COMPUTE, PACE, Probe, Record
 from kvbench.model.point import Visited
 
-SLOW = 0.8  # of the best speed that a run's cores had: another state of the host, not scatter
-_LEFT = 0.5  # of a point's launches, at least, so that slow visits are set aside
+SLOW = 0.8  # of the best speed of a run's cores: below it the host was in another state
+_LEFT = 0.5  # of a point's launches: slow visits are set aside if at least these remain
 
 
 def speeds(records: Sequence[Record]) -> list[float | None]:
-    """How fast the cores were in each visit, as a share of the best that the same ones were in any;
-    None where nothing tells. A probe of instructions tells it itself.
+    """The speed of the cores in each visit, as a share of the best speed of the same cores in any
+    visit; None if unknown. It comes from PACE, or from the probe itself if that is one of
+    instructions.
     """
     rates, best = list[tuple[object, float]](), dict[object, float]()
     for record in records:
@@ -31,12 +32,12 @@ def speeds(records: Sequence[Record]) -> list[float | None]:
 
 
 def at_speed(records: Iterable[Record]) -> list[Record]:
-    """Without the visits in which the cores were SLOW, where enough of a point's launches are
-    left.
+    """The records without the visits in which the cores were SLOW, if enough launches of the point
+    remain.
     """
     records = list(records)
     slow = [speed is not None and speed < SLOW for speed in speeds(records)]
-    launches: dict[Visited, tuple[set[int], set[int]]] = {}  # all, and those that are left
+    launches: dict[Visited, tuple[set[int], set[int]]] = {}  # all launches, and those that remain
     for record, aside in zip(records, slow, strict=True):
         if record.complete:
             own, left = launches.setdefault(record.point, (set(), set()))

@@ -1,5 +1,5 @@
-"""A whole step beside its parts, each timed alone, in the same rounds: whether their sum is the
-step, and which part takes longer there, or less time.
+"""Compare a whole step with its parts, each timed alone in the same rounds: whether they add up to
+the step, and which part is slower or faster within it.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -16,8 +16,8 @@ from kvbench.model.program import PARTS
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """share: of the step's time. times: its time within the step over its time alone. adds: the
-    first less the second, as a share of what all parts take alone.
+    """share: of the step's time. times: its time within the step over its time alone. adds: its
+    time within the step minus its time alone, as a share of all parts alone.
     """
 
     share: Estimate
@@ -30,12 +30,15 @@ class PartOfStep:
     """All appends, decodes or weights of a step; medians of the rounds."""
 
     share: Annotated[float, about("share of the step's time")]
-    times: Annotated[float, about("ratio: its time within the step over that alone")]
+    times: Annotated[float, about("ratio: its time within the step over its time alone")]
 
 
 @dataclass(frozen=True, slots=True)
 class Whole:
-    """times: of the step over the sum of its parts. parts: by program. rounds: that both are of."""
+    """A step compared with its parts.
+
+    times: the step over the sum of its parts. parts: by program. rounds: behind these numbers.
+    """
 
     times: Estimate
     parts: dict[str, Part]
@@ -44,7 +47,7 @@ class Whole:
 
 @dataclass(frozen=True, slots=True)
 class _Round:
-    """Seconds of a step; by program those of each part within it, and alone."""
+    """Seconds of a step; and by program, seconds of each part within it and alone."""
 
     step: float
     within: dict[str, float]
@@ -65,13 +68,15 @@ class _Round:
 
 
 def whole(records: Iterable[Record]) -> Whole | None:
-    """`records`: those of one step. None where no round has the step and all of its parts."""
+    """The comparison over launches; None if no round has the step and all its parts. `records`: of
+    one step.
+    """
     launches = grouped((record.launch, each) for record in records for each in _rounds(record))
     return _of(list(launches.values()))
 
 
 def by_round(record: Record) -> Whole | None:
-    """Of one visit, with intervals over its rounds."""
+    """The comparison of one visit, with intervals over its rounds."""
     return _of([[each] for each in _rounds(record)])
 
 
@@ -91,7 +96,7 @@ def _of(groups: Sequence[Sequence[_Round]]) -> Whole | None:
 
 
 def _rounds(record: Record) -> Iterator[_Round]:
-    """Those in which each part is comparable with the step, and has a share of it."""
+    """The rounds in which each part is comparable with the step and has a share of it."""
     names = [name for name in PARTS if name in record.traffic]
     by_number = grouped((sample.round, sample) for sample in record.samples)
     for taken in by_number.values() if names else ():

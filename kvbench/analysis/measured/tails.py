@@ -1,4 +1,4 @@
-"""What passes that were timed one by one took: half of them, and 99 %."""
+"""Percentiles of passes that were timed one by one: 50 % and 99 %."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -11,9 +11,9 @@ from kvbench.units import duration
 
 
 def tailed(tails: Sequence[Tail], name: str) -> dict[str, float]:
-    """As columns: p50 and p99 of passes that were timed one by one, medians of the launches with
-    their intervals. Where a launch has too few for a p99, it is that of all launches together,
-    without one.
+    """The p50 and p99 of passes as columns, as medians of the launches with their intervals. If
+    most launches have too few passes for a p99, it is that of all launches together, without an
+    interval.
     """
     if not tails:
         return {}
@@ -26,10 +26,10 @@ def tailed(tails: Sequence[Tail], name: str) -> dict[str, float]:
 
 
 def untold(tails: Sequence[Tail], seconds: float) -> str:
-    """Why there is no p50 or no p99 of passes that take so long, or what it is of; else empty."""
+    """Why p50 or p99 is missing, or a remark on it; else empty. `seconds`: of a pass."""
     if not tails:
-        short = f"a pass takes less than {duration(STEP)}: none was timed by itself"
-        return short if seconds < STEP else "no pass was timed by itself"
+        short = f"a pass takes less than {duration(STEP)}: too short to be timed one by one"
+        return short if seconds < STEP else "no pass was timed alone"
     if any(tail.p99 is not None for tail in tails):
         return ""
     passes = sum(tail.passes for tail in tails)
@@ -41,7 +41,7 @@ def untold(tails: Sequence[Tail], seconds: float) -> str:
 
 
 def stretched(row: Mapping[str, Any], name: str) -> float | None:
-    """How many times as long the slowest passes of a point take as its usual ones. `name`: pass, or
+    """How many times as long as a point's usual passes its slowest take. `name`: pass or
     neighbour.
     """
     slow, usual = row[f"{name}_p99"], row[f"{name}_p50"]

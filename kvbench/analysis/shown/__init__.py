@@ -1,1 +1,3 @@
-"""Which rows each figure shows, with every number that it draws: one file for each."""
+"""Choose the rows that each figure shows, with every number that it draws. One file for each
+figure.
+"""

@@ -1,7 +1,7 @@
-"""Tokens per second along each axis that a run has: context, heads, dtype and layout.
+"""Tokens per second along each axis of a run: context, heads, dtype and layout.
 
-A point that several panels show has the same value in each: that of the answer where one is about
-it, else that of its own visits.
+A point has the same value in every panel: the value of an answer if there is one about it, else
+that of its own visits.
 """
 
 import pandas as pd
@@ -29,8 +29,8 @@ COLUMNS = {
 
 
 def axes(found: Findings) -> pd.DataFrame:
-    """Of the page's threads and batch, from memory. Rates are those of all layers of `model`; of
-    one layer where no model is known.
+    """The rows of all panels, from memory, with the page's threads and batch. Rates are for all
+    layers of `model`; if no model is known, for one layer.
     """
     page = found.answers.workload
     every = _speeds(found, page)
@@ -46,7 +46,7 @@ def axes(found: Findings) -> pd.DataFrame:
 
 
 def _speeds(found: Findings, page: Workload) -> pd.DataFrame:
-    """A row for each decode from memory and model that it is of."""
+    """A row for each decode from memory and each model that has such layers."""
     points = decodes_of(found.points)
     points = points[(points["regime"] == "DRAM") & (points["lengths"] == EVEN)]
     points = points[points["threads"] == page.threads]
@@ -74,13 +74,13 @@ def _speeds(found: Findings, page: Workload) -> pd.DataFrame:
 
 
 def _context(rows: pd.DataFrame, page: Workload) -> int:
-    """The page's; where no model is known, that of most points."""
+    """The page's context; if no model is known, the one of most points."""
     return page.context or int(rows["context"].mode().iloc[0] if len(rows) else 0)
 
 
 def _contexts(rows: pd.DataFrame) -> pd.DataFrame:
-    """In the residency that most have; of each dtype the kernel with most contexts, at least two,
-    and of those the fastest one.
+    """For each dtype, the kernel with the most contexts (at least two), and of these the fastest.
+    The residency is the one of most points.
     """
     rows = rows[rows["residency"].isin(rows["residency"].mode()[:1])]
     rows = rows.drop_duplicates([*_KERNEL, "kv_heads", "q_heads", "context"])
@@ -92,8 +92,8 @@ def _contexts(rows: pd.DataFrame) -> pd.DataFrame:
 
 
 def _heads(rows: pd.DataFrame, page: Workload) -> pd.DataFrame:
-    """Of each dtype the fastest kernel of each kind of heads, where there are two kinds or more. Of
-    models with the same heads it is the page's, or the first.
+    """For each dtype, the fastest kernel of each kind of heads, if there are at least two kinds. Of
+    models with equal heads the page's is used, or the first.
     """
     heads = list(map(str, rows[list(SHAPE)].itertuples(index=False, name=None)))
     rows = rows.assign(heads=heads, own=rows["model"] == page.model)
@@ -104,7 +104,7 @@ def _heads(rows: pd.DataFrame, page: Workload) -> pd.DataFrame:
 
 
 def _layouts(rows: pd.DataFrame) -> pd.DataFrame:
-    """Of each dtype and layout the fastest variant, where a dtype has two layouts or more."""
+    """For each dtype and layout the fastest variant, if the dtype has at least two layouts."""
     rows = rows.sort_values(_RATE, ascending=False, kind="stable")
     rows = rows.drop_duplicates(["dtype", "layout"])
     return rows[rows.groupby("dtype")["layout"].transform("nunique") > 1]

@@ -1,4 +1,4 @@
-"""What is left of L3's gain, by how much other memory is read in between."""
+"""The part of L3's gain that remains, over the bytes that are read between passes."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -10,7 +10,7 @@ from kvbench.analysis.means.findings import Findings
 from kvbench.analysis.shown.usual import enclosed, places
 from kvbench.units import counted
 
-FEWEST = 3  # values of what is read in between: of fewer nothing is seen that a sentence lacks
+FEWEST = 3  # numbers of bytes: with fewer, a figure shows no more than a sentence
 _SAME = ("dtype", "layout", "model", "group", "context", "threads")
 COLUMNS = {
     "line": "str",  # of the figure
@@ -22,7 +22,7 @@ COLUMNS = {
 
 
 def between(found: Findings) -> pd.DataFrame:
-    """Families that have values enough, each from nothing on."""
+    """Families with enough values, each from 0 bytes on."""
     rows = [
         row
         for family in found.answers.l3.families

@@ -1,4 +1,4 @@
-"""The fastest kernel of each dtype: tokens per second, what memory allows, and how exact it is."""
+"""The fastest kernel of each dtype: its tokens per second, what memory allows, and its accuracy."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -14,9 +14,9 @@ COLUMNS = {
     "row": "Int64",
     **dict.fromkeys(("dtype", "layout", "variant", "point", "basis", "limit"), "str"),
     **dict.fromkeys((_RATE, f"{_RATE}_low", f"{_RATE}_high", "gbps"), "float64"),
-    # from the same rounds: its tokens per second over its share of plain reads of memory
+    # its tokens per second over its share of plain reads of memory, from the same rounds
     "memory_allows": "float64",
-    **dict.fromkeys(("lead", "lead_low", "lead_high"), "float64"),  # over the fastest
+    **dict.fromkeys(("lead", "lead_low", "lead_high"), "float64"),  # lead of the fastest
     "format_error": "float64",  # share of the output that the format loses, normal keys
     "kernel_error": "float64",
 }
@@ -47,7 +47,5 @@ def _rows(found: Findings) -> Iterator[dict[str, Any]]:
 
 
 def allowed(rate: Answer, share: Answer) -> float | None:
-    """What a limit allows, of a rate and the share of the limit that it is: both are of the same
-    rounds.
-    """
+    """The rate that a limit allows, from a rate and its share of that limit in the same rounds."""
     return rate.figure.value / share.figure.value if rate.figure and share.figure else None

@@ -1,4 +1,6 @@
-"""What a decode gains from L3: the middle layout of each dtype and group, and the others beside."""
+"""What a decode gains from L3: the middle layout of each dtype and group, with the other
+layouts.
+"""
 
 from collections.abc import Iterator
 from typing import Any

@@ -1,4 +1,4 @@
-"""Latency of memory against the GB/s that are moved meanwhile: by place, load and share."""
+"""Latency of memory over the GB/s that are moved meanwhile: by place, load and share."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -11,14 +11,14 @@ from kvbench.analysis.means.findings import Findings
 from kvbench.analysis.shown.usual import enclosed, places
 from kvbench.model.chases import IDLE, SPIN
 
-BUSY = "busy"  # stands for the load in the row of a place's `busy`
+BUSY = "busy"  # the load column of the row with a place's `busy`
 L3 = "L3"
 _SAME = ("op", "dtype", "layout", "variant", "chase", "model", "context", "threads")
 _FIGURES = ("load", "gbps", "ns", "tail", "times")
 _NAMES = {"load": "load_gbps", "ns": "ns", "tail": "ns_p95", "times": "times_idle"}
 COLUMNS = {
     "row": "Int64",
-    "place": "Int64",  # its number, from 0 on
+    "place": "Int64",  # number of the place, from 0 on
     **dict.fromkeys(("op", "dtype", "layout", "variant", "chase", "model"), "str"),
     **dict.fromkeys(("context", "threads"), "Int64"),
     "load": "str",  # read, copy or the op of the point; idle and spin: none; L3; busy: see above

@@ -1,4 +1,4 @@
-"""Tokens per second of formats of K and V against the error of the output, by kind of keys."""
+"""Tokens per second of formats of K and V over the error of the output, by kind of keys."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -21,7 +21,7 @@ COLUMNS = {
 
 
 def mixed(found: Findings) -> pd.DataFrame:
-    """Of each format the variants that are worth drawing, fastest first."""
+    """The variants of each format that are worth drawing, the fastest first."""
     known = places(found.points)
     rows = [
         row | {"row": known[each.point]}

@@ -1,5 +1,5 @@
-"""Other engines beside ours, in each cell from the nearest to memory on; and the cell that is shown
-first.
+"""Other engines beside ours in each cell, sorted by their share of a read; and the cell that is
+shown first.
 """
 
 import pandas as pd
@@ -11,13 +11,14 @@ from kvbench.analysis.shown.usual import places
 from kvbench.model import AGAIN, OURS
 from kvbench.native import default_library
 
-_WIDE = "16"  # how formats of 16 bits end: what engines keep a cache in unless told otherwise
+_WIDE = "16"  # suffix of 16-bit formats, the default cache format of engines
 
 
 def peers(found: Findings) -> pd.DataFrame:
-    """Of each cell the fastest of ours and every peer that has a share, or an error instead; cells
-    of most threads first. `label`: an engine, with its layout where it has several. `best_share`:
-    of an engine in all formats.
+    """For each cell our fastest kernel, and every peer with a share or an error. Cells with most
+    threads come first.
+
+    label: an engine, with its layout if it has several. best_share: of an engine over all formats.
     """
     rows = found.peers[found.peers["engine"] != AGAIN]
     ours = rows["engine"] == OURS
@@ -42,12 +43,12 @@ def peers(found: Findings) -> pd.DataFrame:
 
 
 def _order() -> dict[str, int]:
-    """Of formats, as the library has them."""
+    """The position of each format in the library's list."""
     return {dtype: place for place, dtype in enumerate(default_library().words("dtype"))}
 
 
 def shown_first(rows: pd.DataFrame, page: Workload) -> int:
-    """The cell of the page's workload, with 16 bits; or what is most like it."""
+    """The cell of the page's workload with 16 bits; or the cell most like it."""
 
     def unlike(cell: int) -> tuple[bool, ...]:
         row = rows[rows["cell"] == cell].iloc[0]
@@ -64,11 +65,11 @@ def shown_first(rows: pd.DataFrame, page: Workload) -> int:
 
 
 def reach(rows: pd.DataFrame) -> float:
-    """The largest share with its interval, or that of the read itself."""
+    """The largest share or end of its interval, at least 1 for the read itself."""
     return float(max(1.0, rows["share"].max(), rows["share_high"].max()))
 
 
 def undecided(rows: pd.DataFrame) -> int:
-    """Launches, where these were too few for an interval of a ratio; else 0."""
+    """The number of launches if it was too small for an interval of a ratio; else 0."""
     ratios = rows[~rows["ours"] & rows["times"].notna() & rows["times_low"].isna()]
     return int(ratios["launches"].max()) if len(ratios) else 0

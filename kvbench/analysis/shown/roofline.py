@@ -1,4 +1,4 @@
-"""The roofline: what memory, the caches and the core allow, and how near decodes come."""
+"""The roofline: what memory, the caches and the core allow, and how close decodes come."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -15,7 +15,7 @@ from kvbench.native import default_library
 from kvbench.units import cpu_text
 
 _CACHES = ("L1", "L2")
-_CLOSE = 1.3  # times as fast: of reads of a cache that are nearer to those of the next is no line
+_CLOSE = 1.3  # a cache has a line if its reads are this many times as fast as the next level's
 MEMORY, CACHE, PEAK, CORE, POINT = "memory", "cache", "peak", "core speed", "point"
 _SAME = (
     *("short", "layout", "variant", "dtype", "group", "residency", "context", "threads"),
@@ -29,17 +29,17 @@ COLUMNS = {
     "residency": "str",
     **dict.fromkeys(("context", "threads", "footprint"), "Int64"),
     "regime": "str",
-    "suspect": "str",  # the roof that it exceeds
-    "computes": "str",  # the probe of its products: of K and of V, where these are two
+    "suspect": "str",  # the roof that it exceeds, if suspect
+    "computes": "str",  # the probe of its products; two if those of K and of V differ
     **dict.fromkeys(("ai", "ai_issued", "gflops", "gflops_low", "gflops_high"), "float64"),
     **dict.fromkeys(("gbps", "gbps_low", "gbps_high", "tokens_per_second"), "float64"),
-    "visits": "Int64",  # in which memory was so fast
+    "visits": "Int64",  # visits in which memory had this rate
     "of_visits": "Int64",
 }
 
 
 def roofline(found: Findings) -> pd.DataFrame:
-    """Roofs are those of the page's threads."""
+    """The rows of the roofline. Roofs are those of the page's threads."""
     points = decodes_of(found.points)
     points = points[points["ai"].notna()].assign(row=lambda own: own.index)
     rows = list[dict[str, Any]]()
@@ -55,7 +55,7 @@ def roofline(found: Findings) -> pd.DataFrame:
 
 
 def left_out(found: Findings, table: pd.DataFrame) -> list[str]:
-    """Suspects that do no arithmetic, so that the roofline, this table, lacks them."""
+    """Suspects that the roofline (`table`) does not show, because they do no arithmetic."""
     drawn = set(table["row"].dropna())
     row = places(found.points)
     suspects = found.answers.trust.suspects
@@ -63,8 +63,8 @@ def left_out(found: Findings, table: pd.DataFrame) -> list[str]:
 
 
 def _drawn(found: Findings, points: pd.DataFrame, own: pd.DataFrame) -> pd.DataFrame:
-    """What answers are about; of dtypes and groups that none is about, the fastest from memory and
-    from a cache; and all suspects.
+    """The points to draw: those of answers; for dtypes and groups without an answer, the fastest
+    from memory and from a cache; and all suspects.
     """
     answers = found.answers
     named = {each.point for each in answers.decodes.rows}
@@ -81,7 +81,7 @@ def _drawn(found: Findings, points: pd.DataFrame, own: pd.DataFrame) -> pd.DataF
 
 
 def _reads(found: Findings, own: pd.DataFrame) -> Iterator[dict[str, Any]]:
-    """Plain ones: of memory in each of its states, and of caches."""
+    """Plain reads: of memory in each of its states, and of caches."""
     reads, before = found.answers.reads, 0.0
     for state in reads.states:
         ends = {"gbps_low": state.low, "gbps_high": state.high}
@@ -106,7 +106,7 @@ def _plain(found: Findings, own: pd.DataFrame, level: str) -> Iterator[Ceiling]:
 
 
 def _of(found: Findings, own: pd.DataFrame) -> Iterator[Ceiling]:
-    """By the threads and in the instruction set of the points."""
+    """The ceilings of the points' threads and instruction set."""
     first = own.iloc[0]
     for each in found.ceilings:
         if (cpu_text(each.probe.cpus), each.probe.isa) == (first["cpus"], first["isa"]):
@@ -114,7 +114,7 @@ def _of(found: Findings, own: pd.DataFrame) -> Iterator[Ceiling]:
 
 
 def _decodes(found: Findings, drawn: pd.DataFrame) -> Iterator[dict[str, Any]]:
-    """One that an answer is about has the rate of the answer."""
+    """The points to draw. A point of an answer has the answer's rate."""
     answers = {each.point: each for each in found.answers.decodes.rows}
     suspects = {each.point: each.roof for each in found.answers.trust.suspects}
     for point in drawn.to_dict("records"):
@@ -144,7 +144,7 @@ def _rates(figure: Figure | None, point: dict[str, Any]) -> dict[str, float]:
 
 
 def _cores(found: Findings, drawn: pd.DataFrame) -> Iterator[dict[str, Any]]:
-    """Core speed of each: its rate over its share of it, both of the same rounds."""
+    """The core speed of each point: its rate over its share of it, both from the same rounds."""
     answers = {each.point: each for each in found.answers.decodes.rows}
     for point in drawn.to_dict("records"):
         own = answers.get(point["name"])
@@ -163,7 +163,7 @@ def _cores(found: Findings, drawn: pd.DataFrame) -> Iterator[dict[str, Any]]:
 
 
 def _peaks(found: Findings, own: pd.DataFrame, used: set[str]) -> Iterator[dict[str, Any]]:
-    """Of the products that what is drawn makes."""
+    """The peaks of the products that the drawn points compute."""
     for each in _of(found, own):
         if each.probe.op in used:
             rates = {"gflops": each.median, "gflops_low": each.low, "gflops_high": each.high}

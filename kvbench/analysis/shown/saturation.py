@@ -6,11 +6,11 @@ from kvbench.analysis.means.findings import Findings
 from kvbench.analysis.measured.columns import POINT
 
 MOST = 6  # series of a panel
-FEWEST = 4  # numbers of threads: of fewer nothing is seen that a sentence does not say
+FEWEST = 4  # numbers of threads: with fewer, a figure shows no more than a sentence
 _LINEAR = 16  # threads up to which their axis is linear
 CEILING = "fastest read of memory"
 
-# Of the points, beside what is found of each series.
+# columns of the points that are added to the table of series
 _FACTS = ("op", "layout", "dtype", "residency", "context")
 
 
@@ -29,17 +29,19 @@ def saturation(found: Findings) -> pd.DataFrame:
 
 
 def possible(found: Findings) -> bool:
-    """Whether the machine has CPUs enough for so many numbers of threads."""
+    """Whether the machine has enough CPUs for so many numbers of threads."""
     return len(found.machine.allowed) >= FEWEST
 
 
 def wide(table: pd.DataFrame) -> bool:
-    """Whether the numbers of threads need an axis of octaves."""
+    """Whether the axis of threads must be logarithmic."""
     return bool((table["threads"] > _LINEAR).any())
 
 
 def _chosen(every: pd.DataFrame) -> list[str]:
-    """Of each layout and dtype the series with most thread counts; of these those with most."""
+    """The series with the most numbers of threads for each layout and dtype; of these, the ones
+    with the most.
+    """
     counts = every.groupby("series")["threads"].transform("nunique")
     every, counts = every[counts >= FEWEST], counts[counts >= FEWEST]
     last = (
@@ -52,6 +54,6 @@ def _chosen(every: pd.DataFrame) -> list[str]:
 
 
 def _ceiling(rows: pd.DataFrame) -> pd.DataFrame:
-    """A line of its own, beside decodes from memory."""
+    """The line of the fastest reads, beside decodes from memory."""
     far = rows[rows["where"] == "memory"].groupby("threads", as_index=False)["ceiling_gbps"].max()
     return far.rename(columns={"ceiling_gbps": "gbps"}).assign(where="memory", line=CEILING)

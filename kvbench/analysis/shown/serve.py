@@ -1,4 +1,4 @@
-"""What a batch of real requests costs, each way, in one layout: the usual one."""
+"""What a batch of real requests costs, in each way of storing it, in the usual layout."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -14,14 +14,14 @@ COLUMNS = {
     "row": "Int64",
     **dict.fromkeys(("dtype", "layout", "way", "state"), "str"),
     **dict.fromkeys(("batch", "shortest", "longest", "tokens"), "Int64"),
-    "line": "float64",  # of the figure: from the top on, with a gap before each batch
+    "line": "float64",  # position in the figure from the top, with a gap before each batch
     **dict.fromkeys(_MS, "float64"),
     "tokens_per_second": "float64",  # of the batch
-    "as_they_are_ms": "float64",  # of the same requests without padding; of padded ones
-    # of padded ones: times as long as without padding, in the same rounds
+    "as_they_are_ms": "float64",  # for padded requests: the step of the same ones without padding
+    # for padded requests: ratio to the step without padding, in the same rounds
     **dict.fromkeys(("padding", "padding_low", "padding_high"), "float64"),
 }
-_GAP = 1.1  # lines before a batch: its name stands there
+_GAP = 1.1  # lines before a batch, for its name
 
 
 def serve(found: Findings) -> pd.DataFrame:

@@ -1,4 +1,6 @@
-"""Tokens per second a core against bandwidth a core: a line a dtype, and where they cross."""
+"""Tokens per second per core over bandwidth per core: a line for each dtype, and where lines
+cross.
+"""
 
 from collections.abc import Iterator
 from typing import Any
@@ -14,9 +16,9 @@ COLUMNS = {
     "kind": "str",
     "row": "Int64",
     "dtype": "str",
-    "bandwidth": "float64",  # GB/s a core
-    "tokens_per_second": "float64",  # a core
-    "knee": "bool",  # whether its core limits from there on
+    "bandwidth": "float64",  # GB/s per core
+    "tokens_per_second": "float64",  # per core
+    "knee": "bool",  # whether the core limits it from there on
 }
 
 
@@ -40,7 +42,7 @@ def lacking(found: Findings) -> list[str]:
 
 
 def _line(line: Line) -> Iterator[dict[str, Any]]:
-    """It is straight but for its knee."""
+    """The points of a line, which is straight on both sides of its knee."""
     knee = [line.knee] if LEAST < line.knee < MOST else []
     for bandwidth in (LEAST, *knee, MOST):
         yield {

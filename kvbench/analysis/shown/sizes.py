@@ -1,4 +1,6 @@
-"""What --plot draws: sizes of a cache, what a step of a model reads, and what plain reads reach."""
+"""What --plot draws: sizes of a cache, the bytes that a step of a model reads, and the rates of
+plain reads.
+"""
 
 from collections.abc import Iterator
 
@@ -11,12 +13,14 @@ from kvbench.model.size import Fit
 from kvbench.units import GIB, MIB, counted, cpu_text, size
 
 BYTES, RATE = "bytes", "rate"
-_NEAR = 16.0  # times smaller or larger than all sizes: what lies further away is not marked
+_NEAR = 16.0  # capacities this many times smaller or larger than all sizes are not marked
 _READS = ("threads", "bytes", "gbps", "low", "high")
 
 
 def sizes(table: pd.DataFrame) -> pd.DataFrame:
-    """`table`: context, dtype, bytes. Dtypes of one size share a line, and its name."""
+    """The lines of sizes. `table`: context, dtype, bytes. Dtypes of equal size share a line and its
+    name.
+    """
     counts = table.groupby("dtype", sort=False)["bytes"].agg(tuple)
     names = {count: ", ".join(counts.index[counts == count]) for count in counts}
     alike = {dtype: names[count] for dtype, count in counts.items()}
@@ -25,7 +29,7 @@ def sizes(table: pd.DataFrame) -> pd.DataFrame:
 
 
 def levels(table: pd.DataFrame, fit: Fit, memory: int | None) -> Iterator[tuple[float, str]]:
-    """MiB that caches and memory hold, where they are near to the sizes."""
+    """MiB and label of caches and memory whose capacity is near the sizes."""
     low, high = table["bytes"].min() / _NEAR, table["bytes"].max() * _NEAR
     known = {f"L{level.level}": level.capacity for level in fit.levels}
     known |= {"memory": memory} if memory else {}
@@ -47,7 +51,7 @@ def explained(found: Explained) -> pd.DataFrame:
 
 
 def reads(profile: MachineProfile) -> pd.DataFrame:
-    """By working set, of one CPU set for each number of threads."""
+    """Reads by working set, for one CPU set of each number of threads."""
     rows, pages = list[tuple[str, int, float, float, float]](), usual_pages(profile.ceilings)
     for cpus in sorted({len(cpus): cpus for cpus in reversed(profile.cpu_sets)}.values(), key=len):
         label = f"{counted(len(cpus), 'thread')}, CPU{'s' * (len(cpus) > 1)} {cpu_text(cpus)}"

@@ -1,4 +1,4 @@
-"""How much longer attention takes for several queries a step, by their number."""
+"""How much longer attention takes for several queries in a step, over their number."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -21,8 +21,8 @@ COLUMNS = {
 
 
 def speculate(found: Findings) -> pd.DataFrame:
-    """Of the threads, the batch and the mask of the first line. One query takes as long as
-    itself.
+    """The lines with the threads, the batch and the mask of the first line. The ratio for one query
+    is 1.
     """
     every = found.answers.speculation.lines
     own = [line for line in every if _setting(line) == _setting(every[0])]
@@ -42,7 +42,7 @@ def _setting(line: Line) -> tuple[object, ...]:
 
 
 def _rows(line: Line, several: bool) -> Iterator[dict[str, Any]]:
-    """`several`: whether its dtype has several kernels somewhere."""
+    """The rows of a line. `several`: whether its dtype has several kernels anywhere."""
     same = {name: getattr(line, name) for name in _SAME}
     same["line"] = f"{line.dtype} {line.variant} {line.layout}" if several else line.dtype
     one = {"queries": 1, "drafts": 0, "limit": line.limit.reason, "worth": ""}

@@ -1,4 +1,4 @@
-"""Decode speed by working set, beside what reads of such sizes reach."""
+"""Speed of decodes over their working set, beside reads of such sizes."""
 
 from collections.abc import Iterable, Iterator
 from itertools import groupby
@@ -14,8 +14,8 @@ from kvbench.model import Ceiling, Machine
 from kvbench.regime import classify
 from kvbench.units import cpu_text
 
-STEPS = 400  # of the axis, to find where levels begin and end
-SPAN = 4.0  # a series climbs stairs where its working sets differ by more than this
+STEPS = 400  # steps of the axis in the search for where levels begin and end
+SPAN = 4.0  # a series belongs here if its working sets differ by more than this ratio
 _HEADS = ("q_heads", "kv_heads", "head_dim")
 _SETTING = ("variant", "batch", "window", "isa", "pages", *_HEADS)
 _SAME = [
@@ -42,9 +42,11 @@ def staircase(found: Findings) -> pd.DataFrame:
 
 
 def _stairs(every: pd.DataFrame) -> pd.DataFrame:
-    """Of the CPU set with most threads: dtypes and heads that were taken to several levels, or all
-    where none was; of the heads that most points have, and of those with fewest query heads a KV
-    head, where the core is least in the way.
+    """The decodes to draw, on the CPU set with most threads.
+
+    Dtypes and heads that were measured at several levels are used, or all if none was. Of the
+    heads, those of most points are drawn, and those with the fewest query heads per KV head, which
+    the core limits least.
     """
     if every.empty:
         return every
@@ -55,7 +57,7 @@ def _stairs(every: pd.DataFrame) -> pd.DataFrame:
     if len(tall):
         fewest = tall[tall["group"] == tall["group"].min()]
         points = tall.loc[sorted({*usual(tall).index, *usual(fewest).index})]
-    # what their share of the same rounds makes of their rate
+    # the twin's rate, from the rate and its share in the same rounds
     points = points.assign(twin_gbps=points["gbps"] / points["efficiency"])
     fastest = points.assign(size=np.log2(points["footprint"].astype(float)).round(1))
     fastest = fastest.sort_values("gbps", ascending=False, kind="stable")
@@ -67,7 +69,7 @@ def _rows(found: Findings, points: pd.DataFrame) -> list[dict[str, Any]]:
     first = points.iloc[0]
     memory = list(_memory(found))
     plain = memory[0]["gbps"] if memory else 0.0
-    every = _reads(found.ceilings, first)  # those of memory are not the fastest if plain ones are
+    every = _reads(found.ceilings, first)  # reads of memory only if faster than plain ones
     reads = [read for read in every if read["regime"] != "DRAM" or read["gbps"] > plain]
     own = points.assign(kind=POINT, row=points.index)
     sizes = [*points["footprint"], *(read["footprint"] for read in reads)]
@@ -79,7 +81,7 @@ def _rows(found: Findings, points: pd.DataFrame) -> list[dict[str, Any]]:
 
 
 def _memory(found: Findings) -> Iterator[dict[str, Any]]:
-    """Plain reads of it, in each of its states."""
+    """Plain reads of memory, in each of its states."""
     reads = found.answers.reads
     for state in reads.states:
         rates = {"gbps": state.gbps, "gbps_low": state.low, "gbps_high": state.high}
@@ -88,7 +90,7 @@ def _memory(found: Findings) -> Iterator[dict[str, Any]]:
 
 
 def _reads(ceilings: Iterable[Ceiling], point: pd.Series) -> Iterator[dict[str, Any]]:
-    """Of the point's threads, instruction set and pages: the better form of each size."""
+    """Reads by the point's threads, instruction set and pages: the fastest form of each size."""
     own = [c for c in ceilings if c.probe.op == "read" and cpu_text(c.probe.cpus) == point["cpus"]]
     own = [c for c in own if (c.probe.isa, c.probe.pages) == (point["isa"], point["pages"])]
     for count, alike in groupby(
@@ -107,7 +109,7 @@ def _reads(ceilings: Iterable[Ceiling], point: pd.Series) -> Iterator[dict[str, 
 def _levels(
     machine: Machine, cpus: tuple[int, ...], low: float, high: float
 ) -> Iterator[dict[str, Any]]:
-    """Where each begins and ends between two sizes."""
+    """Where each level begins and ends between two sizes."""
     start = low
     for word, sizes in groupby(
         np.geomspace(low, high, STEPS), lambda size: classify(machine, cpus, size).word

@@ -1,4 +1,4 @@
-"""What storing costs: one token at a time; and a whole prompt, or a cache that grows."""
+"""The cost of storing: one token at a time; a whole prompt; or a cache that grows."""
 
 from dataclasses import dataclass
 
@@ -24,20 +24,22 @@ COLUMNS = [
     "batch",
     "context",
     "threads",
-    *("token_ns", "token_ns_low", "token_ns_high"),  # of a token of all KV heads of one layer
-    *("gbps", "gbps_low", "gbps_high"),  # of compulsory bytes
-    # a copy in the same rounds: its rate by the share of it that the store reaches
+    *("token_ns", "token_ns_low", "token_ns_high"),  # one token, all KV heads of one layer
+    *("gbps", "gbps_low", "gbps_high"),  # compulsory bytes
+    # the copy's rate, from the store's rate and its share of the copy in the same rounds
     *("witness", "copy_gbps"),
 ]
 
 
 @dataclass(frozen=True, slots=True)
 class Stores:
-    """`left`: ops of which some points are not shown, with how many are, and of how many."""
+    """The stores to draw. `left`: ops of which some points are not shown: how many are shown, and
+    of how many.
+    """
 
     table: pd.DataFrame
     left: dict[str, tuple[int, int]]
-    copied: bool  # whether any is held against a copy
+    copied: bool  # whether any store is compared with a copy
 
 
 def stores(found: Findings) -> Stores:
@@ -63,7 +65,7 @@ def stores(found: Findings) -> Stores:
 
 
 def _some(points: pd.DataFrame) -> pd.DataFrame:
-    """All where they fit; else as many as fit of the usual setting, by most threads."""
+    """All points if they fit; else as many as fit of the usual setting with most threads."""
     if len(points) > MOST:
         points = usual(points)
         points = points[points["threads"] == points["threads"].max()]

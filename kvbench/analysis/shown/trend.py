@@ -1,4 +1,4 @@
-"""Points over many runs: those that moved first, each with the level between two steps."""
+"""Points over many runs, those that moved first, each with its level between two steps."""
 
 import math
 from collections.abc import Iterable, Iterator, Mapping
@@ -12,24 +12,28 @@ import pandas as pd
 from kvbench.analysis.differs.trend import Past, Trend
 from kvbench.analysis.measured.columns import table
 
-# panels; and of them, at most so many of points without a step: families have all
+# panels; and the most of them for points without a step (for families: all)
 MOST, CALM = 16, 4
 
 COLUMNS = {
-    "row": "Int64",  # of the points' table
+    "row": "Int64",  # row of the points' table
     **dict.fromkeys(("name", "short"), "str"),
-    "place": "Int64",  # in the order of time, over all runs of the machine
+    "place": "Int64",  # number of the run in the order of time, over all runs of the machine
     **dict.fromkeys(("run", "created", "commit"), "str"),
     "efficiency": "float64",
-    "level": "float64",  # median efficiency of the stretch between two steps
-    "step": "float64",  # where one begins, as a share of the efficiency before
-    "state": "str",  # of that step
+    "level": "float64",  # median efficiency between two steps
+    "step": "float64",  # at the first run of a step: its effect, a share of the efficiency before
+    "state": "str",  # state of that step
 }
 
 
 @dataclass(frozen=True, slots=True)
 class Trends:
-    """How many trends have steps, are shown of those, and of those without; and are left out."""
+    """The trends to draw.
+
+    moved: how many have steps. first: how many of those are shown. calm: how many without steps are
+    shown. left: how many are left out.
+    """
 
     table: pd.DataFrame
     moved: int
@@ -39,14 +43,16 @@ class Trends:
 
 
 def ordered(trends: Iterable[Trend]) -> list[Trend]:
-    """What needs somebody's attention first."""
+    """The trends that need attention first."""
     return sorted(
         trends, key=lambda each: (each.worst(), not each.open(), not each.steps, -abs(each.change))
     )
 
 
 def trend(past: Past, rows: Mapping[str, int]) -> Trends:
-    """`rows`: of the points' table, by point; none for the families."""
+    """The trends of a machine. `rows`: rows of the points' table, by point; empty for the
+    families.
+    """
     trends, calm = (past.trends, CALM) if rows else (past.families, MOST)
     moved, still = (
         [each for each in ordered(trends) if bool(each.steps) is stepped]

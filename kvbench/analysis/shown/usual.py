@@ -1,4 +1,4 @@
-"""Which points a figure shows where a run has more kinds of them than one picture can hold."""
+"""Choose the points that a figure shows if a run has more kinds than one picture can hold."""
 
 from collections.abc import Collection
 from typing import Any
@@ -8,8 +8,7 @@ import pandas as pd
 from kvbench.analysis.answers.answer import Answer
 from kvbench.analysis.measured.columns import BY_COLUMN, within
 
-# What makes two shapes or settings another experiment; layout, dtype, context, threads and
-# residency are compared.
+# Columns that figures compare. A difference in any other column makes another experiment.
 _COMPARED = (
     "op",
     "layout",
@@ -23,14 +22,13 @@ _COMPARED = (
     "group",
 )
 _SETTING = [name for name in BY_COLUMN if name not in _COMPARED]
-_FREE = within("dtype", "layout")  # may differ between these
+_FREE = within("dtype", "layout")  # columns that may differ between dtypes or layouts
 
 
 def usual(points: pd.DataFrame, free: Collection[str] = ()) -> pd.DataFrame:
-    """The points of the setting that most have: what is left differs in what figures compare, and
-    in nothing else.
+    """The points with the most common setting: they differ only in columns that figures compare.
 
-    `free`: columns of the setting that may differ all the same.
+    free: columns of the setting that may differ anyway.
     """
     for name in (name for name in _SETTING if name not in free):
         if points.empty:
@@ -43,12 +41,12 @@ def usual(points: pd.DataFrame, free: Collection[str] = ()) -> pd.DataFrame:
 
 
 def places(points: pd.DataFrame) -> dict[str, int]:
-    """The row of each point's name: what marks know it by."""
+    """The row number of each point, by its name. Marks in figures refer to it."""
     return dict(zip(points["name"], map(int, points.index), strict=True))
 
 
 def enclosed(name: str, answer: Answer, scale: float = 1.0) -> dict[str, Any]:
-    """The figure of an answer and its interval as columns; none where nothing was found."""
+    """The figure of an answer and its interval as columns; None if nothing was found."""
     ends = {"": "value", "_low": "low", "_high": "high"}
     return {
         f"{name}{end}": scale * getattr(answer.figure, at) if answer.figure else None

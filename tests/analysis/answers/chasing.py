@@ -1,4 +1,4 @@
-"""Records of points beside which a thread chases: latencies and rates are planted."""
+"""Records of points with a chase, with planted latencies and rates."""
 
 import math
 from dataclasses import dataclass, field, replace
@@ -12,12 +12,12 @@ from tests.made_run import DECODE, MIB, traffic, visit
 CHASED = replace(DECODE, cpus=(0, 1, 2), chase="node")
 CHASE = Chase(3, 256 * MIB, 0, 4096)
 ALONE = 40.0  # GB/s of the point without a chase
-TAIL = 1.5  # times as long: what 95 % of the steps take
+TAIL = 1.5  # 95th percentile of a step's latency, as a multiple of the median
 
 
 def line(ns, each):
-    """Latency beside a load that moves so many GB/s, where it is `ns` and `each` more for every
-    GB/s of load and chase together: the chase moves 64 / latency.
+    """Latency beside a load: `ns`, plus `each` for every GB/s of load and chase together. The chase
+    moves 64 / latency.
     """
 
     def at(load):
@@ -32,8 +32,8 @@ STEEP, FLAT = line(100.0, 3.0), line(150.0, 0.0)
 
 @dataclass
 class Host:
-    """The truth. `latency`: by load, ns where it moves so many GB/s; `most`: GB/s that it moves
-    without waits. drift: of the idle latency, in a round.
+    """The truth. `latency`: by load, ns at a given GB/s. `most`: GB/s that it moves without waits.
+    `drift`: of the idle latency within a round.
     """
 
     latency: dict = field(default_factory=lambda: dict.fromkeys(LOADS, STEEP))
@@ -43,8 +43,8 @@ class Host:
     drift: float = 1.0
 
     def programs(self, ns, own):
-        """By program: ns of a load of the chase, and GB/s of the load. `ns`, `own`: times as long,
-        and times as fast the point, in this round.
+        """For each program: ns per load of the chase, and GB/s of the load. `ns`, `own`: factors of
+        this round for latency and for the point's rate.
         """
         ends = {"idle": self.idle, "spin": self.spin}
         ends |= {f"{name}_after": self.drift * each for name, each in ends.items()}
@@ -58,7 +58,9 @@ class Host:
 
 
 def records(host=None, launches=10, rounds=3, point=CHASED, ns=None, own=None, **facts):
-    """`ns`, `own`: of each launch, times as long and as fast as the host says."""
+    """Records with planted launches. `ns`, `own`: for each launch, the factors of latency and of
+    the point's rate.
+    """
     ns, own = (np.ones(launches) if each is None else each for each in (ns, own))
     return [
         one(host or Host(), launch, rounds, point, float(ns[launch]), float(own[launch]), **facts)
@@ -90,7 +92,7 @@ def _sample(name, number, ns, load):
 
 
 def changed(found, program, **facts):
-    """The same, with other values of one program's samples."""
+    """The same records, with other values in one program's samples."""
 
     def own(sample):
         return replace(sample, **facts) if sample.program == program else sample
@@ -99,6 +101,6 @@ def changed(found, program, **facts):
 
 
 def without(record, program, number=None):
-    """Without the samples of a program, of a round or of all."""
+    """The same records, without the samples of a program, in one round or in all."""
     kept = (s for s in record.samples if s.program != program or number not in (None, s.round))
     return replace(record, samples=tuple(kept))

@@ -1,7 +1,8 @@
-"""Pages of a run whose labels are dealt anew: within a launch any program of a set or a family may
-have had the times of any other, so that nothing is faster than anything. As a program it prints how
-many pages state a difference all the same: python -m tests.analysis.answers.dealt 200
-results/*/quick
+"""Pages of a run with permuted labels: within a launch the programs of a set or a family swap their
+times at random, so that nothing is truly faster.
+
+As a program it prints how many pages still state a difference: python -m
+tests.analysis.answers.dealt 200 results/*/quick
 """
 
 import sys
@@ -23,7 +24,7 @@ from kvbench.results import geometries, load
 
 
 class Pages:
-    """`most`: as the run has it. Only what `pairs` reads is dealt, and done once what is not."""
+    """`most`: as in the run. Work that does not depend on the permutation is done once."""
 
     def __init__(self, run, looks=()):
         self.run, self.most, self.looks = run, run.manifest.looks, looks
@@ -46,8 +47,8 @@ class Pages:
 
 
 def deal(records, rng):
-    """Points of a family, and the same from memory, were timed in the same rounds: any of them may
-    have had the times of any other.
+    """Permute the labels. Points of a family and their decode from memory share rounds, so they may
+    swap times.
     """
     dealt, pools = {}, defaultdict(dict)
     for record in records:
@@ -68,7 +69,7 @@ def _visit(record):
 
 
 def _labels(record):
-    """By program what it is of, in all records of a family."""
+    """For each program, the label that it has in all records of a family."""
     own = {"point": record.point.name, ALONE: _base(record).name, ROTATED: ROTATED}
     return {program: label for program, label in own.items() if program in record.traffic}
 
@@ -92,7 +93,7 @@ def _dealt(record, dealt, rng, pool):
 
 
 def _rounds(ratios, rng):
-    """Each round by itself."""
+    """Each round alone."""
     rounds = min(map(len, ratios.values()))
     values = np.array([own[:rounds] for own in ratios.values()])
     dealt = rng.permuted(values, axis=0)

@@ -1,6 +1,7 @@
-"""Launches of the runs that are shipped, drawn anew with replacement: what a host that is as noisy
-might have given. As a program it prints what grades they get: python -m
-tests.analysis.answers.drawn 200
+"""Launches of the shipped runs, drawn again with replacement: runs that an equally noisy host might
+give.
+
+As a program it prints their grades: python -m tests.analysis.answers.drawn 200
 """
 
 import sys
@@ -30,14 +31,14 @@ def kept():
 
 
 def whole(run):
-    """By launch, of those that visit every point: records of points."""
+    """By launch, the records of points, for launches that visit every point."""
     visits = grouped((r.launch, r) for r in run.records if isinstance(r.point, Point))
     every = max(map(len, visits.values()))
     return [own for own in visits.values() if len(own) == every]
 
 
 def drawn(launches, size, rng):
-    """So many; one that is drawn again gets a number of its own."""
+    """Draw this many launches. One that is drawn again gets a new number."""
     return [
         replace(record, launch=number)
         for number, place in enumerate(rng.integers(len(launches), size=size))
@@ -46,7 +47,7 @@ def drawn(launches, size, rng):
 
 
 def grades(run, draws, seed=0):
-    """Of each draw, by size."""
+    """The grades of each draw, by size."""
     rng, launches = np.random.default_rng(seed), whole(run)
     points = frames.points(run.records, run.machine).assign(short="")
     nothing = points.iloc[:0]
@@ -59,7 +60,7 @@ def grades(run, draws, seed=0):
 
 
 def agreeing(run, draws):
-    """Share of the draws in which all sizes have one grade."""
+    """The share of draws in which all sizes have the same grade."""
     return float(np.mean([len(set(each)) == 1 for each in grades(run, draws)]))
 
 

@@ -1,5 +1,5 @@
-"""What is left of L3's gain after so many bytes: planted gains, worked out by hand; and noise that
-falls and rises nowhere.
+"""The part of L3's gain that remains after other reads: planted gains, computed by hand; and noise,
+in which it neither falls nor rises.
 """
 
 from dataclasses import replace
@@ -27,8 +27,8 @@ MEMORY, READS = 20.0, 100.0  # GB/s
 
 
 def family(alone, left, noise=NOISE, point=HOT, own=None):
-    """`left`: times as fast as from memory, by the bytes in between. `own`: noise of each, by its
-    bytes; of the point with none by 0.
+    """Records of a family. `left`: the speed relative to memory, by the bytes between. `own`: the
+    noise of each member, by its bytes; 0 for the point without other reads.
     """
     found = []
     for launch, each in enumerate(noise):
@@ -123,7 +123,7 @@ def test_weights_of_a_layer_are_named():
 
 
 def test_the_gain_alone_is_one_number():
-    """Of a layout that was timed both ways, not of the middle one."""
+    """It is that of the layout that was timed both ways, not of the middle layout."""
     others = {"position": 1.1, "blockt": 1.2}
     records = [
         each
@@ -141,7 +141,7 @@ def test_the_gain_alone_is_one_number():
 
 
 def test_a_member_is_no_ordinary_decode():
-    """All else that is said is the same with and without it."""
+    """All other answers are the same with and without it."""
     store = replace(STORE, op="append")
     base = family(3.0, {})
     kept = [visit(n, {"point": [9.0], "copy": [9.0]}, store) for n in range(7)]
@@ -181,8 +181,8 @@ def test_of_two_values_there_is_no_figure():
 
 
 def said(rng, gains, launches=7):
-    """What a run as noisy as a shared host says: launches scatter by 8 %, and each point beside
-    that by 3 %.
+    """The answers of a run as noisy as a shared host: launches scatter by 8 %, and each point by 3
+    % in addition.
     """
     noise = np.exp(rng.normal(0, 0.08, launches))
     own = {count: np.exp(rng.normal(0, 0.03, launches)) for count in (0, *gains)}

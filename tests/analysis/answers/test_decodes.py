@@ -1,4 +1,4 @@
-"""Which dtype is fastest: a line whose times were planted, and bars of visits of their own."""
+"""Which dtype is the fastest: from a line with planted times, and from visits of their own."""
 
 import math
 from dataclasses import replace
@@ -19,7 +19,7 @@ STEADY = np.linspace(-0.002, 0.002, 7)  # logarithms, by launch
 
 
 def own(milliseconds, launches=7, **facts):
-    """A visit of each by itself, a layer in so many."""
+    """A visit of each point alone; a layer takes the given time."""
     return [
         visit(n, {"point": [16 * MIB / each / 1e6]}, point, **facts)
         for point, each in milliseconds.items()
@@ -28,7 +28,9 @@ def own(milliseconds, launches=7, **facts):
 
 
 def line(milliseconds, noise=STEADY):
-    """`noise`: of the first, by launch; what a launch does to all of them is no part of a ratio."""
+    """A line. `noise`: of the first point, by launch. What a launch does to all points cancels in a
+    ratio.
+    """
     first, *others = milliseconds
     found = []
     for n, each in enumerate(noise):
@@ -44,7 +46,7 @@ def found(records, models=(MODEL,)):
 
 
 def test_a_line_decides():
-    """Visits of their own say otherwise: f32 is fastest there."""
+    """In visits of their own f32 is the fastest, but the line counts."""
     apart = own({I8: 9.0, F16: 8.0, F32: 1.0, SLOWER: 20.0})
     said = found(apart + line({I8: 5.0, F16: 6.0, F32: 12.0}))
     assert [row.dtype for row in said.rows] == ["i8", "f16", "f32"]
@@ -70,7 +72,7 @@ def test_those_that_are_level_are_named():
 
 
 def test_without_a_line_nothing_is_decided():
-    """The fastest point of each dtype; those whose intervals meet may be the fastest."""
+    """The fastest point of each dtype; points with overlapping intervals may be the fastest."""
     records = own({SLOWER: 7.0, I8: 5.0, F32: 12.0})
     records += [visit(n, {"point": [16 * MIB / each / 1e6]}, F16) for n, each in enumerate((4, 7))]
     said = found(records)
@@ -110,7 +112,7 @@ def test_what_limits_it(word, reason, state):
 
 
 def asked(**columns):
-    """Of a run with other columns in its table of points."""
+    """The answer for a run with changed columns in its table of points."""
     made = findings(RUN, own({I8: 5.0}), MACHINE, models=(MODEL,))
     tables = made.answers, made.points.assign(**columns)
     return decodes(_Tables(tables[1], made), made.answers.workload)

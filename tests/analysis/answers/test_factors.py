@@ -1,4 +1,4 @@
-"""Which layout and how many threads: sets whose times were planted."""
+"""Which layout and how many threads: sets with planted times."""
 
 import math
 from dataclasses import replace
@@ -25,7 +25,7 @@ def at(context, cpus):
 
 
 def timed(of, milliseconds, factor="layout", noise=NOISE):
-    """In visits of their own all are alike. `noise`: of the first, by launch."""
+    """In visits of their own all points are equal. `noise`: of the first point, by launch."""
     found = [visit(n, {"point": [9.0]}, point) for point in of for n in range(2)]
     for n, each in enumerate(noise):
         first = milliseconds[0] * math.exp(each)
@@ -83,7 +83,7 @@ def test_dtypes_are_no_choice():
 
 
 def test_threads_are_of_the_nearest_context():
-    """The most over the next fewer."""
+    """The most threads over the next fewer."""
     near, far = [(at(n, 1), at(n, 2), at(n, 4)) for n in (3000, 1000)]
     records = [*timed(near, (10.0, 8.0, 5.0), "threads"), *timed(far, (10.0, 9.0, 9.0), "threads")]
     found = factors(*records).threads

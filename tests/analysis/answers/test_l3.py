@@ -1,4 +1,4 @@
-"""Whether L3 helps and what fits there: gains that were planted, tokens worked out by hand."""
+"""Whether L3 helps, and what fits: planted gains, and numbers of tokens computed by hand."""
 
 from dataclasses import replace
 
@@ -16,7 +16,7 @@ NOISE = (0.97, 0.98, 0.99, 1.0, 1.01, 1.02, 1.03)
 
 
 def inside(times, point=HOT, noise=NOISE, near=5.0):
-    """So many times as fast as from memory, by launch."""
+    """A point in L3 with this speed relative to memory, by launch."""
     return [
         visit(
             launch,
@@ -40,7 +40,7 @@ def slower(sample):
 
 
 def far(dtype="f16"):
-    """512 bytes a token, whatever the dtype."""
+    """A point in memory, with 512 bytes per token for any dtype."""
     point = replace(DECODE, dtype=dtype)
     made = visit(0, {"point": [15.0]}, point)
     own = replace(traffic(16.0 * MIB), bytes_kv=512 * 1024)
@@ -83,7 +83,7 @@ def test_states(times, noise, state):
 
 
 def test_the_page_is_about_its_model():
-    """The other model gains more. Of three dtypes the middle one is told first."""
+    """The other model gains more. Of three dtypes the middle one comes first."""
     other = replace(HOT, shape=replace(HOT.shape, kv_heads=8))
     i8, f32 = replace(HOT, dtype="i8"), replace(HOT, dtype="f32")
     found = answer([*inside(4.0, other), *inside(1.2), *inside(1.4, i8), *inside(1.7, f32)])
@@ -115,7 +115,7 @@ def test_a_level_that_is_read_no_faster_tells_nothing():
 
 
 def test_suspects_are_left_out():
-    """One decodes at 120 GB/s, and the same in a private cache at 40."""
+    """One point decodes at 120 GB/s, but at 40 in a private cache."""
     records = inside(1.3)
     beyond = inside(6.0, replace(HOT, layout="position"))
     beyond = [
@@ -140,7 +140,7 @@ def test_nothing_beside_it():
 
 
 def test_caches_before_l3_hold_too_much():
-    """24 MiB of L2 each: two threads share 32 MiB of L3, of which none is left."""
+    """Two threads with 24 MiB of L2 each share an L3 of 32 MiB: no window is left."""
     found = answer([], machine(4, l2=24 * MIB))
     assert found.helps.reason == Reason.CLOSED and found.helps.facts["threads"] == 2
     assert {(each.layer, each.model_wide) for each in found.fits} == {(None, None)}
@@ -154,8 +154,8 @@ def test_no_l3_is_known():
 
 
 def test_tokens_by_bytes():
-    """2 threads share 32 MiB, of which 0.7 count; a layer has 512 bytes a token, 24 have 24 times
-    that. That the model takes fewer, 20,000, changes nothing: they are told by bytes alone.
+    """2 threads share 32 MiB, of which 70 % count. A layer has 512 bytes per token, 24 layers 24
+    times that. The model's longest context, 20,000 tokens, is ignored here.
     """
     found = answer([far("i8")])
     assert [(each.dtype, each.layer, each.model_wide) for each in found.fits] == [

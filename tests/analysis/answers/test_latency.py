@@ -1,4 +1,4 @@
-"""What a chase beside a point says: planted curves, worked out by hand or by NumPy."""
+"""Answers about a chase beside a point: planted curves, computed by hand or by NumPy."""
 
 from dataclasses import replace
 from itertools import combinations_with_replacement
@@ -47,7 +47,7 @@ PAGE = Workload("small", 24, 1024, 1, 3, ())
 
 
 def place(found, host=MACHINE):
-    """What is said of one point, without all that a page says."""
+    """The answer about one point, without the page."""
     own = ceilings(found, host)
     points = frames.points(found, host, own)
     nothing = points.iloc[:0]
@@ -57,7 +57,7 @@ def place(found, host=MACHINE):
 
 
 def planted(host, load, ns=1.0, own=1.0):
-    """A launch's curve: GB/s of load and chase together, and ns; the idle latency comes first."""
+    """The curve of a launch: GB/s of load and chase together, and ns; idle latency first."""
     moved = [0.0, *(host.most[load] * share / 100 for share in SHARES)]
     waits = [host.idle * (1 + host.drift) / 2, *(host.latency[load](each) for each in moved[1:])]
     faster = own if load == OWN else 1.0
@@ -66,7 +66,7 @@ def planted(host, load, ns=1.0, own=1.0):
 
 
 def middle(values):
-    """Hodges and Lehmann's: the median of the means of two, of logarithms."""
+    """The estimate of Hodges and Lehmann: the median of the means of every two logarithms."""
     logs = np.log(values)
     return np.exp(np.median([(a + b) / 2 for a, b in combinations_with_replacement(logs, 2)]))
 
@@ -79,7 +79,7 @@ def ends(figure):
 
 
 def test_a_straight_line_is_read_off():
-    """100 ns and 3 more a GB/s, beside all loads."""
+    """100 ns and 3 ns more per GB/s, beside all loads."""
     found = place(records())
     host = Host()
     idle, most = STEEP(0.0), 40.0 + 64 / STEEP(40.0)
@@ -116,7 +116,7 @@ def test_twice_as_steep():
 
 
 def test_where_the_point_moves_more_than_reads_these_say_how_much():
-    """NumPy says how long the point's loads take there."""
+    """NumPy interpolates the latency beside the point there."""
     host = Host(
         latency={"read": STEEP, "copy": STEEP, OWN: line(90.0, 5.0)},
         most={"read": 33.0, "copy": 30.0, OWN: 39.0},
@@ -129,7 +129,7 @@ def test_where_the_point_moves_more_than_reads_these_say_how_much():
 
 
 def test_launches_that_differ():
-    """Each is joined by itself; NumPy does so from what was planted."""
+    """Each launch is interpolated alone, as NumPy does from the planted values."""
     host = Host(latency={"read": STEEP, "copy": STEEP, OWN: line(95.0, 5.0)})
     found = place(records(host, launches=7, ns=NS, own=FASTER))
     busy, alike = [], []
@@ -163,13 +163,13 @@ def test_what_is_asked_twice_in_a_round_is_the_mean():
 
 @pytest.mark.parametrize("spin, differs", [(STEEP(0.0), False), (105.0, True), (95.0, True)])
 def test_whether_a_load_takes_another_time_while_the_others_spin(spin, differs):
-    """Of the same rounds: launches that differ move both."""
+    """From the same rounds: a launch moves both latencies."""
     ns = np.linspace(0.9, 1.2, 10)
     assert place(records(Host(spin=spin), ns=ns)).spins is differs
 
 
 def test_steps_out_of_order_are_joined_by_their_rate():
-    """Reads without waits move less than reads that wait, and latency is longest there."""
+    """Reads without waits are slower than reads with waits, and their latency is the longest."""
     found = changed(records(), "loaded_read.100", load=25.0, latency=(400e-9, 500e-9))
     rates, waits = planted(Host(), "read")
     rates, waits = [*rates[:-1], 25.0 + 64 / 400.0], [*waits[:-1], 400.0]
@@ -182,7 +182,7 @@ def test_steps_out_of_order_are_joined_by_their_rate():
 
 
 def test_steps_of_one_rate_are_their_mean():
-    """With the chase's 64 bytes in 128 or in 256 ns all three move 30.5 GB/s."""
+    """With the chase's 64 bytes in 128 or 256 ns, all three move 30.5 GB/s."""
     found = records()
     alike = {"loaded_read.50": 128.0, "loaded_read.75": 256.0, "loaded_point.100": 128.0}
     for program, ns in alike.items():
@@ -208,7 +208,7 @@ def test_steps_of_one_rate_are_their_mean():
     ],
 )
 def test_few_cores(host, cpus, cpu, few):
-    """An SMT sibling is not a core of its own."""
+    """An SMT sibling does not count as a core of its own."""
     own = records(launches=1, rounds=1, point=replace(CHASED, cpus=cpus))
     own = [replace(each, chase=replace(CHASE, cpu=cpu)) for each in own]
     assert place(own, host).few is few
@@ -234,7 +234,7 @@ def test_of_few_launches_ratios_are_not_told():
 
 
 def test_of_a_suspect_point_its_own_rate_is_not_told():
-    """A read of memory, by probes, at a quarter of its rate."""
+    """Probes read memory at a quarter of its rate."""
     reads = [probe(n, 10.0, replace(READ, cpus=CHASED.cpus)) for n in range(10)]
     found = place([*records(), *reads])
     assert found.busy.state is State.DECIDED
@@ -243,7 +243,7 @@ def test_of_a_suspect_point_its_own_rate_is_not_told():
 
 
 def test_a_flat_curve_is_level():
-    """As beside one core."""
+    """As with the load of one core."""
     host = Host(latency=dict.fromkeys(LOADS, FLAT), idle=150.0)
     rng = np.random.default_rng(1)
     found = place(records(host, ns=np.exp(rng.normal(0, 0.02, 10))))
@@ -345,7 +345,7 @@ def test_points_are_compared_and_curves_are_not():
 
 
 def latencies(cpu, counts, ns):
-    """Ten loads a pass, of probes of so many bytes."""
+    """Ceilings of latency probes of the given sizes, with ten loads per pass."""
     for count, each in zip(counts, ns, strict=True):
         of = Probe("latency", "scalar", (cpu,), "thp", count)
         for launch, lucky in enumerate((0.9, 1.0, 1.2)):
@@ -358,7 +358,7 @@ LEVELS = (256 * KIB, 512 * KIB, 8 * MIB, 12 * MIB, 16 * MIB, 256 * MIB)
 
 
 def test_idle_latency_by_level():
-    """On the CPU that chases: the middle footprint; of two, the smaller."""
+    """On the CPU that chases, at the middle footprint; of two middle ones the smaller."""
     probes = [
         *latencies(0, LEVELS, (1, 1, 2, 2, 2, 3)),
         *latencies(3, LEVELS, (4.0, 5.0, 20.0, 25.0, 30.0, 100.0)),

@@ -1,4 +1,4 @@
-"""Reads of memory and L3, from made-up records: rates that were planted, states and none."""
+"""Reads of memory and L3 from made-up records with planted rates and states."""
 
 from dataclasses import replace
 
@@ -30,7 +30,7 @@ def test_one_state(count):
     ("few", "many", "least"), [(2, 45, 50), (6, 38, 50), (23, 24, 50), (3, 4, 45)]
 )
 def test_two_states_are_told_apart(few, many, least):
-    """49 to 30 GB/s is ten deviations apart."""
+    """49 and 30 GB/s are ten deviations apart."""
     right = 0
     for seed in range(50):
         fast, slow = around(49, few, seed), around(30, many, seed + 100)
@@ -51,13 +51,13 @@ def test_one_visit_is_no_state():
 
 
 def test_what_lies_near_is_one_state():
-    """4 %, however little visits scatter."""
+    """4 %, however small the scatter of visits is."""
     assert len(states([*around(31, 20, 0, 1e-4), *around(31 * 1.04, 20, 1, 1e-4)])) == 1
     assert len(states([*around(31, 20, 0, 1e-4), *around(31 * 1.08, 20, 1, 1e-4)])) == 2
 
 
 def test_states_are_told_though_memory_changed_within_a_visit():
-    """A few visits met both."""
+    """A few visits met both states."""
     between = [37.0, 40.0, 43.0, 46.0]
     for seed in range(20):
         slow, fast = around(34, 280, seed, 0.03), around(56, 16, seed + 100, 0.06)
@@ -77,13 +77,13 @@ def reads(records):
 
 
 def beside(launch, memory):
-    """From memory, with plain reads beside it."""
+    """A point in memory with plain reads beside it."""
     return visit(launch, {"point": [15.0], "twin": [20.0], "memory": memory})
 
 
 def test_every_visit_that_reads_memory_counts_once():
-    """The median of its rounds, of probes and beside points alike; not what other CPUs read, or
-    reads of a cache, or a visit that failed.
+    """The median of its rounds counts, for probes and for reads beside points. Reads by other CPUs,
+    reads of a cache and failed visits do not count.
     """
     alone = Probe("read", "scalar", (0,), "thp", 256 * MIB)
     records = [
@@ -122,7 +122,7 @@ def inside(launch, slice_, memory, point=HOT):
 
 
 def test_l3_over_memory_is_of_the_same_rounds():
-    """100 over 20, whatever a probe of L3 says."""
+    """100 over 20, whatever a probe of L3 gives."""
     records = [inside(n, 100.0 * k, 20.0 * k) for n, k in enumerate((1.0, 1.1, 0.9))]
     found = reads([*records, *(probe(n, 170.0, replace(READ, bytes=12 * MIB)) for n in range(3))])
     assert found.l3.figure.value == pytest.approx(5) and found.l3.basis == Basis.ROUNDS
@@ -131,7 +131,7 @@ def test_l3_over_memory_is_of_the_same_rounds():
 
 
 def test_of_several_points_the_middle_one_counts():
-    """3, 5 and 6 times."""
+    """The ratios are 3, 5 and 6."""
     points = [replace(HOT, layout=layout) for layout in ("head", "position", "blockt")]
     records = [
         inside(n, 20.0 * times, 20.0, point)
@@ -143,8 +143,8 @@ def test_of_several_points_the_middle_one_counts():
 
 
 def test_rates_that_contradict_the_ratio_are_not_told():
-    """Ratios 2, 4, 5; rates 100, 40 and 100 over 50, 10 and 20: their medians 100 over 20 are 5
-    times, the middle ratio is 4.
+    """Ratios 2, 4, 5 come from rates 100, 40 and 100 over 50, 10 and 20. The medians, 100 over 20,
+    would give 5, but the middle ratio is 4.
     """
     rates = ((100.0, 50.0), (40.0, 10.0), (100.0, 20.0))
     found = reads([inside(n, *pair) for n, pair in enumerate(rates)])

@@ -1,5 +1,5 @@
-"""Which formats of K and V at which error, and what is done to scores: planted times, worked out by
-hand.
+"""Which formats of K and V at which error, and the cost of operations on scores: planted times,
+computed by hand.
 """
 
 from dataclasses import replace
@@ -53,7 +53,7 @@ def test_every_format_has_its_speed_and_bytes(found):
 
 @pytest.mark.parametrize("variant", ["flash", "dot"])
 def test_a_pair_stands_beside_both_of_its_formats(found, variant):
-    """Of the same variant, in the same rounds."""
+    """In the same variant and the same rounds."""
     pair, *halves = (of(found, dtype, variant) for dtype in ("q8_0+q4_0", "q8_0", "q4_0"))
     assert [(each.other, each.dtype) for each in pair.against] == [
         (Other.K, "q8_0"),
@@ -85,9 +85,9 @@ def test_a_half_that_was_not_timed_is_none():
 
 
 def test_who_leads(found):
-    """i8+q4_0 and q8_0+q4_0 in dot are as exact as each other with normal keys, and level; with
-    heavy ones the latter is off by less. There i8 is more exact by channel, and then faster than
-    q8_0. The core makes q4_0 slow in flash.
+    """With normal keys i8+q4_0 and q8_0+q4_0 in dot have the same error and are level; with heavy
+    keys the second has the smaller error. There i8 by channel is more exact, and then faster than
+    q8_0. In flash the core makes q4_0 slow.
     """
     places = {
         ("f16", "flash"): (Place.LEADS, Place.LEADS),
@@ -112,7 +112,9 @@ def test_who_leads(found):
 
 
 def test_errors_are_of_format_and_kernel(found):
-    """What dot rounds is as much as what a format of 8 bits loses, and little beside 4 bits."""
+    """The rounding of dot equals the loss of an 8-bit format, and is small beside that of 4
+    bits.
+    """
     for dtype, most in (("q8_0", 3.0), ("q4_0", 1.05)):
         own, rounded = (of(found, dtype, variant).with_("normal") for variant in ("flash", "dot"))
         assert own.error == pytest.approx(own.format_error, rel=1e-3)
@@ -123,7 +125,7 @@ def test_errors_are_of_format_and_kernel(found):
 
 
 def test_what_to_take_at_an_error(found):
-    """Of all that may be as fast the one with the least error."""
+    """Of all formats that may be as fast, the one with the least error."""
     told = {(each.keys, each.allowed): each for each in found.choices}
     assert found.of(told["normal", 0.001].point).dtype == "f16"
     one = told["normal", 0.01]
@@ -217,7 +219,7 @@ def test_all_else_is_the_same_without_pairs_and_the_like():
 
 
 def test_of_a_format_the_variant_is_drawn_that_is_faster_or_more_exact(found):
-    """dot is no faster with 8 bits and rounds; with 4 bits it is faster."""
+    """dot rounds. With 8 bits it is no faster than flash; with 4 bits it is faster."""
     shown = {(each.dtype, each.variant) for each in found.formats if each.drawn}
     assert ("q8_0", "flash") in shown and ("q8_0", "dot") not in shown
     assert ("q4_0", "dot") in shown and ("q4_0", "flash") not in shown

@@ -1,5 +1,5 @@
-"""All that a page asks, corrected together: against scipy, against ratios that were planted, and
-against pages on which nothing differs.
+"""All comparisons of a page, corrected together: against scipy, planted ratios, and pages on which
+nothing differs.
 """
 
 import math
@@ -31,7 +31,9 @@ def table(records, most=0):
 
 
 def sets(logs, of=(HEAD, POSITION)):
-    """By launch, of each point after the first: the logarithm of its time over the first's."""
+    """A set. For each launch and each point after the first: the logarithm of its time over the
+    first's.
+    """
     return [
         beside(n, of, [[0.01]] + [[0.01 * math.exp(each)] for each in np.atleast_1d(row)])
         for n, row in enumerate(logs)
@@ -62,7 +64,7 @@ def test_chances_are_corrected_together():
     [
         ([-0.1] * 7, "faster"),
         ([0.1] * 7, "slower"),
-        ([0.02] * 7, "level"),  # surely there, and no matter
+        ([0.02] * 7, "level"),  # surely there, but too small to matter
         ([0.01, -0.01, 0.02, -0.02, 0.01, 0.0, 0.01], "level"),
         ([0.1] * 5 + [-0.2, -0.3], "open"),
         ([0.1] * 5, "not tested"),
@@ -73,7 +75,7 @@ def test_words(logs, said):
 
 
 def test_one_of_many_needs_more():
-    """Seven launches all on one side have a chance of 1 in 64: enough alone, not among ten."""
+    """Seven launches on one side have a chance of 1 in 64: enough for one question, not for ten."""
     noise = np.array([0.1, -0.11, 0.12, -0.13, 0.09, -0.08, 0.01])
     contexts = [replace(DECODE.shape, context=n, capacity=n) for n in range(1000, 2000, 100)]
     found = []
@@ -84,7 +86,7 @@ def test_one_of_many_needs_more():
 
 
 def test_a_gain_from_l3():
-    """Twice as fast as from memory, by launch; the number is that of the table of points."""
+    """Twice as fast as from memory, by launch. The number is that of the table of points."""
     rates = {"point": 40.0, "core": 99.0, "slice": 80.0, "memory": 20.0, "rotated": 20.0}
     noise = np.linspace(0.9, 1.1, 7)
     records = [
@@ -124,14 +126,14 @@ def test_an_answer_of_two():
 
 @pytest.mark.parametrize("pages", [5, pytest.param(200, marks=pytest.mark.full)])
 def test_families_that_are_dealt_anew_differ_in_nothing(pages, tmp_path):
-    """Of a run in which other memory was read between passes."""
+    """A run in which other memory was read between passes."""
     run = planted(tmp_path / "run", RESULTS / "zen4-kvm-2" / "quick", shares_of(32 * MIB))
     assert false_pages(load(run), pages) <= binom.ppf(0.97, pages, 0.05)
 
 
 @pytest.mark.parametrize("pages", [5, pytest.param(200, marks=pytest.mark.full)])
 def test_labels_that_are_dealt_anew_differ_in_nothing(pages):
-    """One page in twenty may state a difference. Those of the run itself are there."""
+    """One page in twenty may state a difference. The run itself states differences."""
     run = load(RESULTS / "zen4-kvm-2" / "quick")
     assert false_pages(run, pages) <= binom.ppf(0.97, pages, 0.05)
     assert run.contrasts["word"].isin(["faster", "slower"]).sum() > 30

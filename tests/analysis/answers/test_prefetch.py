@@ -1,4 +1,4 @@
-"""What prefetches give: rounds of a tuning that were planted."""
+"""What prefetches gain: rounds of a tuning with planted times."""
 
 from dataclasses import replace
 
@@ -15,11 +15,11 @@ from tests.made_run import DECODE, MACHINE, MIB, RUN, visit
 MODEL = Geometry("small", 24, 8, 2, 64, 4096)
 HOT = replace(DECODE, residency="hot")
 NOISE = np.array([0.01, -0.01, 0.02, -0.02, 0.0, 0.015, -0.015])
-LATER = [-9.0] * 28  # rounds that some schedules do not take part in
+LATER = [-9.0] * 28  # rounds without some of the schedules
 
 
 def tuned(level, layout="head", default="weave", kernel="flash.f16", **logs):
-    """`logs`: of a schedule's time over the default's; `off` has noise of its own."""
+    """`logs`: of a schedule's time over the default's; `off` has its own noise."""
     ratios = {"off": tuple(logs.pop("off") + NOISE), default: (0.0,) * 35}
     ratios |= {preset: (*np.full(7, log), *LATER) for preset, log in logs.items()}
     parts = ("scalar", kernel, layout, "d<=64", "g<=4", "threads of one L3", level)
@@ -34,7 +34,7 @@ def prefetch(*found):
 
 
 def test_over_none_by_round():
-    """weave is the default and takes exp(-0.3) of the time of off."""
+    """weave is the default and takes exp(-0.3) times as long as off."""
     (answer,) = prefetch(tuned("memory", off=0.3))
     assert answer.figure.value == pytest.approx(np.exp(0.3)) and answer.state is State.DECIDED
     assert (answer.question, answer.of, answer.held) == ("prefetch", "memory", Held.OFF)
@@ -44,7 +44,7 @@ def test_over_none_by_round():
 
 
 def test_what_was_chosen_is_told_of_rounds_that_all_took_part_in():
-    """In its first seven rounds stream takes exp(0.05) of the time of weave, later far less."""
+    """In the first seven rounds stream takes exp(0.05) times as long as weave, later much less."""
     (answer,) = prefetch(tuned("memory", off=0.3, stream=0.05))
     assert answer.facts["schedule"] == "stream"
     assert answer.figure.value == pytest.approx(np.exp(0.25))

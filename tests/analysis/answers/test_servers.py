@@ -1,4 +1,4 @@
-"""The model of bigger servers, beside a search over bandwidths."""
+"""The model of larger servers, against a search over bandwidths."""
 
 from dataclasses import replace
 
@@ -12,7 +12,7 @@ from tests.report.planted import NONE, PAGE, decode
 
 
 def of(*rows):
-    """Rows of tokens/s, GB/s and share of core speed by two threads."""
+    """Rows of tokens/s, GB/s and share of core speed, for two threads."""
     own = []
     for number, (speed, rate, core) in enumerate(rows):
         point = decode(DECODE, speed, rate, core=core)
@@ -21,7 +21,7 @@ def of(*rows):
 
 
 def test_a_line_by_hand():
-    """20 tokens/s at 30 GB/s read 1.5 GB a token. At 60 % of core speed a core has 16.7."""
+    """20 tokens/s at 30 GB/s read 1.5 GB per token. At 60 % of core speed a core has 16.7."""
     found = of((20.0, 30.0, 0.6))
     (line,) = found.lines
     assert (line.bytes, line.core, line.knee) == pytest.approx((1.5e9, 20 / 0.6 / 2, 25.0))

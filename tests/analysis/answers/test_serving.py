@@ -1,4 +1,4 @@
-"""What padding costs: steps of real requests whose times were planted."""
+"""What padding costs: steps of real requests with planted times."""
 
 import math
 from dataclasses import replace
@@ -32,13 +32,13 @@ def first(**facts):
 
 
 def alone(point, seconds, launches=7):
-    """Visits of its own."""
+    """Visits of one point alone."""
     rate = 256 * MIB / 16 / seconds / 1e9
     return [visit(n, {"point": [rate]}, point) for n in range(launches)]
 
 
 def timed(of, milliseconds, noise=NOISE):
-    """In visits of their own all take a second. `noise`: of the last, by launch."""
+    """In visits of their own all points take a second. `noise`: of the last point, by launch."""
     found = [record for point in of for record in alone(point, 1.0, 2)]
     for n, each in enumerate(noise):
         last = milliseconds[-1] * math.exp(each)
@@ -52,8 +52,8 @@ def serving(*records, models=(MODEL,)):
 
 
 def test_what_padding_costs_by_hand():
-    """Launches take 1 to 7 times as long as the first: 4 times, in the middle, and 6 times for all
-    layers. Ratios are of the same rounds, so the launches are no part of them.
+    """Launches take 1 to 7 times as long as the first, so 4 times in the middle; all layers are 6
+    times the timed ones. Launches cancel in ratios of the same rounds.
     """
     found = serving(*timed(ways(), (10.0, 11.0, 19.8)))
     (batch,) = found.batches
@@ -120,7 +120,7 @@ def test_without_the_same_rounds_there_is_no_ratio():
 
 
 def test_a_suspect_is_left_out():
-    """The padded one is ten times as fast as reads of its own rows."""
+    """The padded point is ten times as fast as reads of its own rows."""
     of = ways()
     records = [each for each in timed(of, (10.0, 10.0, 19.0)) if each.point != of[2]]
     rate = 256 * MIB / 16 / 0.5 / 1e9

@@ -1,4 +1,4 @@
-"""How much longer attention takes for several queries a step: planted times, worked out by hand."""
+"""How much longer attention takes for several queries: planted times, computed by hand."""
 
 from dataclasses import replace
 
@@ -28,7 +28,7 @@ def one(*args, **facts):
 
 
 def test_each_is_held_against_one_query_of_the_same_rounds():
-    """What all of a launch share is no part of it: memory takes 1, the core .6 of that a query."""
+    """The noise of a launch cancels. Memory takes 1, the core 0.6 of that per query."""
     line = one("i8")
     assert [step.queries for step in line.steps] == [2, 4, 8, 16]
     assert [step.drafts for step in line.steps] == [1, 3, 7, 15]
@@ -49,7 +49,7 @@ def test_each_is_held_against_one_query_of_the_same_rounds():
     [
         ("f16", [Worth.FREE, Worth.MORE, Worth.MORE, Worth.MORE]),  # 1, 1.2, 2.4, 4.8
         ("i8", [Worth.MORE] * 4),
-        ("q4_0", [Worth.HARDLY] * 4),  # as long as so many steps
+        ("q4_0", [Worth.HARDLY] * 4),  # as long as that many steps
     ],
 )
 def test_whether_it_pays(dtype, worth):
@@ -57,7 +57,7 @@ def test_whether_it_pays(dtype, worth):
 
 
 def test_as_long_as_so_many_steps_never_pays():
-    """Every launch a little longer than that."""
+    """Every launch takes a little longer than that."""
     noise = [1.03 + 0.001 * launch for launch in range(LAUNCHES)]
     assert {step.worth for step in one("q4_0", noise=noise).steps} == {Worth.NEVER}
 
@@ -77,7 +77,7 @@ def test_too_few_launches_say_no_number():
 
 
 def test_without_one_query_nothing_is_said():
-    """Nor where the one query failed in the launches of the others."""
+    """The same if the point with one query failed in the other points' launches."""
     own = family("f16", counts=COUNTS[1:])
     assert not told(own).answers.speculation.lines
     other = [each for each in family("f16", counts=(1,)) if each.launch == 0]
@@ -86,7 +86,7 @@ def test_without_one_query_nothing_is_said():
 
 
 def test_masks_are_lines_of_their_own():
-    """The first screen and the figure have the usual one."""
+    """The first screen and the figure show the usual mask."""
     found = told([*family("f16"), *family("f16", counts=(4, 8), mask="tree")])
     chain, tree = found.answers.speculation.lines
     assert found.answers.speculation.page == (chain,)
@@ -117,7 +117,7 @@ def test_the_number_nearest_to_five_is_told_first():
 
 
 def test_a_member_is_no_ordinary_decode():
-    """All else that is said is the same with and without it."""
+    """All other answers are the same with and without it."""
     lean, rich = told(family("f16", counts=(1,))), told(family("f16"))
     assert len(rich.points) == len(lean.points) + 4
     for name in ("decodes", "factors", "storing", "servers", "prefetch", "workload", "l3"):
@@ -130,7 +130,7 @@ def test_a_member_is_no_ordinary_decode():
 
 
 def test_the_core_speed_of_one_query_is_none_of_several():
-    """A point that beats its window walk says nothing of another number of queries."""
+    """A point that beats its window walk says nothing about other numbers of queries."""
     own = family("f16", counts=(1,))
     slow = [
         replace(

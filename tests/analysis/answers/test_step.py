@@ -1,4 +1,4 @@
-"""Whole steps beside their parts, by hand: every time is planted, alone and within the step."""
+"""Whole steps beside their parts, by hand. All times are planted, alone and within the step."""
 
 from dataclasses import replace
 
@@ -19,7 +19,7 @@ from tests.made_steps import WEIGHTS as OF_LAYER
 
 MODEL = Geometry("llama", 32, 32, 8, 128, 8192)
 ALL = STEP.cpus
-LAUNCHES = 8  # of the fewest that show one difference of several
+LAUNCHES = 8  # the fewest launches that can show one difference among several
 
 
 def launched(point=WITH, times=None, launches=LAUNCHES, **how):
@@ -47,7 +47,7 @@ def value(answer):
 
 
 def test_what_a_step_takes():
-    """32 layers of 16 MiB of tokens and 64 MiB of weights at 18 GB/s, and 20 us of appends."""
+    """32 layers with 16 MiB of tokens and 64 MiB of weights at 18 GB/s, and 20 us of appends."""
     found = row(launched())
     read = 32 * (2 * 8 * 128 * 2 * 4096 + OF_LAYER)
     assert found.seconds.figure.value == pytest.approx(read / 18e9 + 20e-6, rel=0.02)
@@ -98,7 +98,7 @@ def test_a_step_is_the_sum_of_its_parts():
 
 
 def test_a_part_that_takes_longer_within_the_step():
-    """Decodes 1.3 times as long: of 27 ms and 119 ms of weights 8 ms more."""
+    """Decodes take 1.3 times as long: 8 ms more than 27 ms, beside 119 ms of weights."""
     found = row(launched(times={DECODES: 1.3}, uneven=1.001))
     planted = alone(WITH)
     more = 0.3 * planted[DECODES] / sum(planted.values())
@@ -120,13 +120,15 @@ def test_a_part_that_takes_less_time_within_the_step():
 
 
 def test_a_part_that_stays_in_a_cache_alone():
-    """Of 128 tokens all layers' rows are 16 MiB, in an L3 of 32 MiB; weights leave it behind."""
+    """With 128 tokens the rows of all layers take 16 MiB, in an L3 of 32 MiB. With the weights they
+    do not fit.
+    """
     found = row(launched(at(WITH, 128), {DECODES: 40.0}, uneven=1.001)).whole
     assert (found.reason, found.facts["level"]) == (Reason.CACHED, "L3")
 
 
 def test_no_part_alone():
-    """It takes 5 % longer in every launch: now for the decodes, now for the weights."""
+    """The step takes 5 % longer in every launch, alternately because of decodes and of weights."""
     planted = alone(WITH)
     moved = 0.5 * planted[DECODES] / planted[WEIGHTS]
     each = ({DECODES: 1.05 + sign * 0.5, WEIGHTS: 1.05 - sign * moved} for sign in (1, -1) * 4)
@@ -147,7 +149,7 @@ def test_what_scatters_is_open():
 
 
 def test_rounds_whose_samples_are_unlike_tell_nothing():
-    """A step that met other work is three times as long as it was meant to be."""
+    """A step that met other work takes three times its planned length."""
     (good, *_) = launched(launches=1)
     samples = [
         replace(s, seconds=3 * s.seconds) if s.program == "point" and s.round == 0 else s
@@ -159,7 +161,7 @@ def test_rounds_whose_samples_are_unlike_tell_nothing():
 
 
 def test_parts_are_asked_about_where_the_step_is_not_their_sum():
-    """Of others their intervals stand there, and nothing is corrected for them."""
+    """For other steps the parts have intervals, but no correction."""
     found = found_in(launched(uneven=1.001), launched(STEP, {DECODES: 1.2}, uneven=1.001))
     rows = found.contrasts[found.contrasts["factor"] == "part of a step"]
     asked = rows.groupby("visit")["corrected"].agg(lambda own: own.notna().all())
@@ -171,7 +173,7 @@ def test_parts_are_asked_about_where_the_step_is_not_their_sum():
 
 
 def test_the_pages_workload_is_first_then_that_with_weights():
-    """Of a page about 4,096 tokens; without decodes it is about so many, too."""
+    """The page's context is 4,096 tokens, also without decodes."""
     every = [at(WITH, 512), at(STEP, 4096), at(WITH, 4096), at(WITH, 4096, batch=2)]
     own = [launched(point, launches=1) for point in every]
     assert row(*own).point == every[2].name
@@ -187,7 +189,7 @@ def test_a_run_without_steps_has_none():
 
 
 def test_steps_are_no_decodes():
-    """Tokens, fits and the workload are those of decodes alone."""
+    """Tokens, fits and the workload come from decodes only."""
     point = replace(DECODE, shape=LLAMA, cpus=ALL)
     decodes = [visit(n, {"point": [20.0], "twin": [21.0]}, point) for n in range(6)]
     without, with_ = found_in(decodes), found_in(decodes, launched())
@@ -200,7 +202,7 @@ def test_steps_are_no_decodes():
 
 
 def test_a_step_is_held_against_plain_reads_of_memory():
-    """At 90 % of them and more memory limits it; rows and core are not known."""
+    """At 90 % of them or more memory limits it. Shares of rows and core are unknown."""
     (fast,) = frames.points(launched(times={WEIGHTS: 0.9}, wobble=0.001), MACHINE).to_dict(
         "records"
     )
@@ -212,7 +214,7 @@ def test_a_step_is_held_against_plain_reads_of_memory():
 
 
 def test_a_step_above_a_roof():
-    """Reads of memory reach half of what it does."""
+    """Reads of memory reach half of its rate."""
     ceilings = [
         probe(n, 8.0, Probe("read", "scalar", ALL, "thp", 2048 * MIB)) for n in range(LAUNCHES)
     ]
@@ -229,7 +231,7 @@ def test_a_history_has_steps():
 
 
 def test_a_profile_of_a_step():
-    """Of one visit, with intervals of its rounds."""
+    """From one visit, with intervals over its rounds."""
     record = step(0, times={DECODES: 1.2}, rounds=8, uneven=1.0)
     samples = [replace(s, program="ceiling") for s in record.samples if s.program == MEMORY]
     more = {"ceiling": record.traffic[MEMORY]}

@@ -1,4 +1,4 @@
-"""What storing costs: seconds of a layer, times the layers, over those of a step; by hand."""
+"""What storing costs: seconds of a layer times the layers, over those of a step; by hand."""
 
 from dataclasses import replace
 
@@ -23,7 +23,7 @@ def storing(*records, models=(MODEL,)):
 
 
 def test_a_token_in_all_layers_as_a_share_of_a_step():
-    """2 us a layer: 48 us of 24 layers, of 24 ms; visits of their own."""
+    """2 us per layer: 48 us for 24 layers, of 24 ms; from visits of their own."""
     found = storing(*(stored(APPEND, seconds, n) for n, seconds in enumerate((2e-6, 1e-6, 4e-6))))
     token, share = found.token.figure, found.share.figure
     assert (token.value, token.low, token.high) == pytest.approx((48e-6, 24e-6, 96e-6))
@@ -33,7 +33,7 @@ def test_a_token_in_all_layers_as_a_share_of_a_step():
 
 
 def test_it_is_most_like_the_workload():
-    """As many threads, then the usual dtype and layout."""
+    """The same threads first, then the usual dtype and layout."""
     others = [
         replace(APPEND, cpus=(0,)),
         replace(APPEND, dtype="i8"),

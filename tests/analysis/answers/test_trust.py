@@ -1,4 +1,4 @@
-"""Scatter that was planted is found, however many launches there are; and it makes the grade."""
+"""Planted scatter is found with any number of launches, and decides the grade."""
 
 import math
 
@@ -20,7 +20,7 @@ def test_scatter_does_not_depend_on_how_many_launches_there_are(count):
 
 @pytest.mark.parametrize("share", [0.0, 0.3, 0.8])
 def test_variance_between_visits(share):
-    """Twelve samples in each of seven visits, as runs have them."""
+    """Twelve samples in each of seven visits, as in runs."""
     rng, found = np.random.default_rng(0), []
     for _ in range(400):
         visits = rng.normal(0, math.sqrt(share), 7)
@@ -35,7 +35,9 @@ def test_too_few_values_have_no_share():
 
 @pytest.mark.parametrize("launches", [7, 14])
 def test_differences_below_the_noise_are_of_no_matter(launches):
-    """Of points that are alike 95 % differ by less, though some scatter more than others."""
+    """95 % of the differences of equal points are smaller, even if some points scatter more than
+    others.
+    """
     rng = np.random.default_rng(0)
     scatters = rng.uniform(0.05, 0.11, 60)
     draws = [np.exp(rng.normal(0, each, (2, 200, launches))) for each in scatters]
@@ -49,7 +51,7 @@ def test_differences_below_the_noise_are_of_no_matter(launches):
 
 
 def trust(scatter, launches=7, *more):
-    """Launches at the middles of so many equal parts of a normal distribution."""
+    """Launches at the middles of equal parts of a normal distribution."""
     rng = np.random.default_rng(1)
     rates = 15 * np.exp(scatter * rng.normal(size=launches))
     rates *= 15 / np.median(rates)
@@ -88,6 +90,8 @@ def test_a_point_that_failed_is_poor():
 
 
 def test_the_grade_is_the_hosts_and_not_how_often_was_looked():
-    """Three hosts; at 7, 14 and 20 launches it is the same in four draws of five or more."""
+    """Three hosts: at 7, 14 and 20 launches the grade is the same in at least four of five
+    draws.
+    """
     for name, run in kept().items():
         assert agreeing(run, draws=10) >= 0.8, name

@@ -1,5 +1,5 @@
-"""Points that were timed in the same rounds, from made-up records: whose ratios are planted, or
-worked out with numpy.
+"""Points that were timed in the same rounds, from made-up records. The ratios are planted, or
+computed with numpy.
 """
 
 from dataclasses import replace
@@ -17,7 +17,7 @@ HEAD, POSITION, PAGED = (replace(DECODE, layout=layout) for layout in ("head", "
 
 
 def own(*of, launches=6, **facts):
-    """A visit of each by itself in each launch."""
+    """A visit of each point alone, in each launch."""
     return [visit(n, {"point": [9.0]}, point, **facts) for point in of for n in range(launches)]
 
 
@@ -26,8 +26,8 @@ def rows_of(records, most=0):
 
 
 def row_of(ratios, pair=(HEAD, POSITION), factor="layout", most=0, apart=()):
-    """`ratios`: by launch how many times as long as the first the second takes, in three rounds of
-    which the middle one counts. What a launch does to both is no part of it.
+    """The row of two points. `ratios`: for each launch, the second point's time over the first's,
+    in three rounds of which the middle one counts. What a launch does to both cancels.
     """
     found = list(apart) or own(*pair)
     for n, ratio in enumerate(ratios):
@@ -57,8 +57,8 @@ def test_a_pair():
 
 
 def test_the_ratio_and_its_interval_are_of_launches():
-    """The middle of all means of two launches, as logarithms. Of 45 means five are left out at each
-    end, by tables of Wilcoxon's.
+    """The median of the means of every two logarithms. Of 45 means five are left out at each end,
+    by Wilcoxon's tables.
     """
     logs = np.random.default_rng(4).normal(0.1, 0.2, 9)
     means = np.sort([(a + b) / 2 for place, a in enumerate(logs) for b in logs[place:]])
@@ -66,13 +66,13 @@ def test_the_ratio_and_its_interval_are_of_launches():
     assert (row["ratio"], row["ratio_low"], row["ratio_high"]) == pytest.approx(
         np.exp((means[22], means[5], means[39]))
     )
-    # 1, 1, 1, 2, 2, 3 ways to sum to 0, 1, ... 5
+    # ways to sum to 0, 1, ... 5
     assert row["confidence"] == pytest.approx(1 - 2 * 10 / 2**9)
 
 
 def test_visits_apart_say_nothing():
     assert rows_of(own(HEAD, POSITION, PAGED)) == []
-    assert row_of([1.1] * 6)["ratio"] == pytest.approx(1 / 1.1)  # though apart they are alike
+    assert row_of([1.1] * 6)["ratio"] == pytest.approx(1 / 1.1)  # alone they are equal
 
 
 def test_only_rounds_of_both_count():

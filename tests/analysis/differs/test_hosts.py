@@ -1,4 +1,4 @@
-"""Twelve hosts with a slow one among them, and one whose set-up differs."""
+"""Twelve hosts, of which one is slow, and one has another set-up."""
 
 import numpy as np
 import pandas as pd

@@ -1,4 +1,4 @@
-"""Ratios, and whole runs, of pure noise, with launches added while questions are open."""
+"""Ratios and whole runs that are pure noise, with launches added while questions are open."""
 
 import math
 from dataclasses import replace
@@ -27,8 +27,8 @@ PLANNED, MOST = 7, 14
 
 @pytest.mark.parametrize("most", [14, 20])
 def test_all_looks_together_err_as_rarely_as_one(most):
-    """scipy's signed ranks of launches without any effect: how often one of the looks says that
-    there is one.
+    """Launches without an effect, tested by scipy's signed ranks: how often one of the looks says
+    that there is one.
     """
     values = np.random.default_rng(most).laplace(size=(40_000, most))
     said = np.zeros(len(values), bool)
@@ -41,8 +41,8 @@ def test_all_looks_together_err_as_rarely_as_one(most):
 
 @pytest.mark.parametrize("most", [14, pytest.param(20, marks=pytest.mark.full)])
 def test_an_adjusted_chance_is_one_at_any_look(most):
-    """scipy's signed ranks of launches without any effect: the least of all looks is as small as so
-    much in no more cases than that, and in most of those.
+    """Launches without an effect, tested by scipy's signed ranks: the smallest adjusted chance of
+    all looks is at most x in at most a share x of the cases, and in most of that share.
     """
     values = np.random.default_rng(most).laplace(size=(20_000, most))
     least = np.ones(len(values))
@@ -63,8 +63,8 @@ def test_a_chance_of_a_single_look_is_itself():
 
 
 def test_what_many_looks_cost():
-    """Seven on one side are shown by a single look and by the first of many; all the later ones ask
-    for more.
+    """Seven launches on one side are enough for a single look, and for the first of many; later
+    looks need more.
     """
     assert 2**-7 <= chance(7, 14) < chance(7) == 0.01
     assert all(chance(n, 14) < 2**-7 for n in range(8, 15)) and all(
@@ -78,7 +78,7 @@ def test_what_many_looks_cost():
         # half as wide as 0.145, and 0.095 from 1: (0.145 / 0.095)² times as many
         ((1.10, 0.95, 1.27, 10), 24),
         ((1.00, 0.90, 1.11, 10), 47),  # nothing, if within 5 %: (0.105 / 0.049)²
-        ((1.50, 1.40, 1.60, 2), 7),  # fewer show nothing
+        ((1.50, 1.40, 1.60, 2), 7),  # fewer launches show nothing
         ((1.00, 0.96, 1.04, 10), None),
     ],
 )
@@ -90,14 +90,16 @@ def test_needs(row, launches):
 
 
 def contrast(logs, most):
-    """Whether one is said to be faster, asked alone, and how many launches it would take."""
+    """Whether one point is said to be faster, in a single question, and how many launches it would
+    take.
+    """
     found = paired(logs, outside(len(logs), most))
     said = found.enclosed and adjusted(two_sided(found), len(logs), most) <= 0.05
     return said, None if said else needs(*np.exp(found[:3]), len(logs))
 
 
 def from_l3(logs, most):
-    """Likewise of a decode from L3 over reads of memory, where those of the slice are three times
+    """The same for a decode from L3 over reads of memory, where reads of the slice are three times
     as fast.
     """
     shares = {"memory": Estimate.of(list(np.exp(logs))), "core": Estimate.of([0.5] * len(logs))}
@@ -107,7 +109,7 @@ def from_l3(logs, most):
 
 
 def asked(question, logs, most=MOST):
-    """What is said when no launch is added any more, and after how many."""
+    """The verdict when no launch is added any more, and the number of launches."""
     for launches in range(PLANNED, MOST + 1):
         said, more = question(logs[:launches], most)
         if not more or more > 2 * MOST:
@@ -117,9 +119,9 @@ def asked(question, logs, most=MOST):
 
 @pytest.mark.parametrize("question", [contrast, from_l3])
 def test_a_thousand_runs_of_noise(question):
-    """Of five questions each, whose launches scatter by some per cent and have tails: at most one
-    in fifty is said to differ, or in twenty of those that are corrected later. Bounds of a single
-    look say so more often.
+    """Five questions each, with launches that scatter by some per cent and have heavy tails. At
+    most one in fifty is said to differ; before correction, one in twenty. Bounds of a single look
+    would give more.
     """
     rng = np.random.default_rng(48)
     noise = rng.standard_t(4, (5000, MOST)) * rng.uniform(0.02, 0.08, (5000, 1))
@@ -132,7 +134,7 @@ def test_a_thousand_runs_of_noise(question):
 
 @pytest.mark.parametrize("question", [contrast, from_l3])
 def test_a_difference_ends_it_early(question):
-    """Some after the planned launches, some after a few more."""
+    """Some end after the planned launches, some after a few more."""
     differ = 0.2 + np.random.default_rng(48).normal(0, 0.12, (50, MOST))
     said, launches = np.transpose([asked(question, logs) for logs in differ])
     assert said.mean() > 0.9 and set(launches[said > 0]) > {PLANNED, PLANNED + 3}
@@ -145,7 +147,7 @@ def of(context, **facts):
     return replace(DECODE, shape=replace(DECODE.shape, context=context, capacity=context), **facts)
 
 
-# in L3; that of the second is three times memory
+# in L3; the second point reads three times as fast as memory
 HOT = [of(1000, residency="hot"), of(2000, residency="hot")]
 FAR = [of(n, layout=layout) for n in (1024, 4096) for layout in ("head", "paged", "position")]
 # eight pairs
@@ -155,8 +157,8 @@ BESIDE = Contrast("dtype", tuple(of(1024, dtype=dtype) for dtype in ("f16", "bf1
 
 
 def visited(rng, launch, part, point):
-    """Alike but for noise: a drift by 10 % over the run, of the visit, of a program in it, of each
-    sample.
+    """Visits that are equal but for noise: a drift of 10 % over the run, and noise of the visit, of
+    each program in it, and of each sample.
     """
     pace = 20 * math.exp(0.1 * (launch + part) / MOST) * rng.lognormal(0, 0.05)
     if point == BESIDE:
@@ -176,8 +178,8 @@ def visited(rng, launch, part, point):
 
 
 def measured(seed):
-    """A run to which launches are added as long as a question is open, of all points that are asked
-    for.
+    """A run to which launches are added while a question is open, of all points that are asked
+    about.
     """
     rng, found = np.random.default_rng(seed), []
     for launch in range(MOST):
@@ -190,7 +192,7 @@ def measured(seed):
 
 
 def claims(found):
-    """How many claims about L3 and pairs the run has, and how many of each differ."""
+    """How many claims about L3 and how many pairs the run has, and how many of each differ."""
     l3, words = found.points["l3"].replace("", None).dropna(), found.contrasts["word"]
     return np.array([len(l3), l3.isin([CONFIRMED, REFUTED]).sum(), len(words), differ(words)])
 
@@ -201,8 +203,8 @@ def differ(words):
 
 @pytest.mark.parametrize("runs", [5, pytest.param(300, marks=pytest.mark.full)])
 def test_noise_differs_in_nothing(runs):
-    """Least of all because launches are added: one claim about L3 in fifty, and one page in twenty
-    that says of any of its pairs that they differ.
+    """Added launches must not change that: at most one claim about L3 in fifty, and one page in
+    twenty that says of any pair that it differs.
     """
     l3, said, pairs, pages = sum(claims(measured(seed)) for seed in range(runs))
     assert (l3, pairs) == (2 * runs, 3 * runs)

@@ -1,5 +1,5 @@
-"""Steps of made-up series: those planted are found where they are, and noise of many shapes has
-none.
+"""Steps of made-up series: planted steps are found at their places, and noise of many kinds has no
+steps.
 """
 
 import math
@@ -20,7 +20,7 @@ def normal(chance, size, spread=0.02):
 
 
 def following(chance, size, spread=0.03, like=0.3):
-    """Each run is somewhat like the one before it: `like` is their correlation."""
+    """Noise in which each run is correlated with the one before: `like` is the correlation."""
     fresh, found = chance.normal(size=size), np.empty(size)
     found[0] = fresh[0]
     for place in range(1, size):
@@ -29,14 +29,14 @@ def following(chance, size, spread=0.03, like=0.3):
 
 
 def spiky(chance, size):
-    """One run of twenty is up to 30 % slower."""
+    """One run in twenty is up to 30 % slower."""
     return normal(chance, size) - np.where(
         chance.random(size) < 0.05, 0.3 * chance.random(size), 0.0
     )
 
 
 def bimodal(chance, size):
-    """A third of the runs lie in a mode of their own, 6 % below."""
+    """A third of the runs are 6 % lower, in a mode of their own."""
     return normal(chance, size, 0.01) - np.where(chance.random(size) < 0.3, 0.06, 0.0)
 
 
@@ -62,7 +62,7 @@ def one(logs, accepted=()):
 @pytest.mark.parametrize("noise", NOISE)
 @pytest.mark.parametrize("runs", [12, 40, 120])
 def test_flat_noise_has_no_step(noise, runs):
-    """The stated rate: of points with noise alone, no more than one in a hundred has a step."""
+    """The stated rate: of points with pure noise, at most one in a hundred has a step."""
     chance = np.random.default_rng(runs)
     found = trends([series(noise(chance, runs)) for _ in range(200)])
     assert sum(bool(each.steps) for each in found) <= 0.01 * len(found)
@@ -76,8 +76,8 @@ def test_a_series_without_any_noise_has_no_step():
 
 
 def known(logs, size):
-    """The place of a step, by who knows that there is one, and both levels: nobody can do
-    better.
+    """The place of a step as found by someone who knows that there is one, and both levels. No
+    method can do better.
     """
     errors = [np.sum(logs[:at] ** 2) + np.sum((logs[at:] - size) ** 2) for at in range(len(logs))]
     return int(np.argmin(errors))
@@ -89,9 +89,9 @@ def known(logs, size):
 )
 @pytest.mark.parametrize("sign", [-1, 1])
 def test_planted_steps_are_found_where_they_are(noise, spread, share, sign):
-    """By 5 %, in one of ten points, within a run. `spread`: of the noise of a run; where it is half
-    of the step and more, the values no longer tell which run was the first, and nearly all that can
-    be told is.
+    """Steps of 5 % in one of ten points are found within one run of their place. `spread`: of the
+    noise of a run. If it is at least half of the step, the values do not show which run was the
+    first; then nearly all that could be found is found.
     """
     chance, size, every = np.random.default_rng(5), math.log1p(sign * 0.05), range(0, 400, 10)
     logs = [noise(chance, 120, spread) for _ in range(400)]
@@ -139,7 +139,7 @@ def test_two_steps_and_runs_far_out_between_them():
 
 
 def test_many_points_ask_for_more_than_one():
-    """A step that is just clear for one point alone is not so among many that were looked at."""
+    """A step that is just clear for one point alone is not clear among many points."""
     logs = np.array([0.0, 0.001] * 4 + [-0.1, -0.101] * 4)
     assert [step.run for step in one(logs).steps] == [8]
     still = [series(np.array([0.0, 0.001] * 8), f"{number}") for number in range(50)]
@@ -166,7 +166,7 @@ def test_an_open_step_leaves_the_baseline_before_it():
 
 @pytest.mark.parametrize("at", [39, 40, 41])
 def test_an_accepted_step_is_the_new_baseline(at):
-    """Also where it was accepted at a run beside it."""
+    """Also if it was accepted at a neighbouring run."""
     found = one(stepped(), accepted=[at])
     assert [(step.run, step.state, step.q) for step in found.steps] == [(at, ACCEPTED, None)]
     assert found.baseline == (at, 79) and found.level == pytest.approx(0.9 * LEVEL, rel=0.01)
@@ -194,7 +194,7 @@ def test_few_means_that_no_step_is_seen_however_large():
 
 
 def test_a_point_that_some_runs_lack():
-    """Places are those of the machine's runs."""
+    """Places count all runs of the machine."""
     every = np.flatnonzero(np.arange(160) % 2)
     (found,) = trends([Series("point", tuple(map(int, every)), tuple(LEVEL * np.exp(stepped())))])
     assert [step.run for step in found.steps] == [every[40]]

@@ -1,10 +1,9 @@
-"""Whole runs that nobody measured, on hosts whose truth is known: what a verdict must find out is
-planted here.
+"""Made-up runs on hosts whose truth is known: verdicts must find what is planted here.
 
 A host serves a walk from its caches by a smooth law, cores take their own time, launches differ,
-neighbours disturb. Only what a run directory holds is handed on: records, and a machine as it
-declares itself. Nothing here knows how those are judged, so that a verdict is held against the
-truth and not against itself.
+and neighbours disturb. Only the content of a run directory is passed on: records, and a machine as
+it declares itself. Nothing here knows how these are judged, so that a verdict is compared with the
+truth and not with itself.
 """
 
 import math
@@ -19,19 +18,19 @@ from tests.made_run import DECODE
 
 KIB, MIB, GIGA = 1 << 10, 1 << 20, 10**9
 RUN, ROUNDS, AHEAD, GRAIN = "planted", 3, 2048, 6 * 64
-START = 3e-6  # seconds of a pass that pass before all threads walk
+START = 3e-6  # seconds until all threads walk, in each pass
 
 
 @dataclass(frozen=True, slots=True)
 class Host:
-    """The truth. Rates are GB/s of one thread from each level alone; `most` of all of them
-    together.
+    """The truth.
 
-    `serves`: bytes of L3 that the threads really get, where that is not what it declares. `core`:
-    what a decode's own arithmetic allows a thread, by dtype. `walk`: how much of a level's rate a
-    decode's order of addresses gets, beside a plain read. `noise`: of a launch, as the standard
-    deviation of a rate's logarithm. `neighbours` and `luck`: how often, and how many times slower:
-    of a visit, whatever it measures; of a launch's slices, whatever walks them.
+    Rates are GB/s of one thread from each level alone; `most`: of all threads together. serves:
+    bytes of L3 that the threads really get, if not what it declares. core: the rate that a decode's
+    own arithmetic allows a thread, by dtype. walk: share of a level's rate that the decode's order
+    of addresses gets, relative to a plain read. noise: of a launch, as the standard deviation of
+    the logarithm of a rate. neighbours, luck: how often, and how many times slower: neighbours slow
+    all programs of a visit; luck slows the slices of a launch, in all programs.
     """
 
     threads: int = 4
@@ -50,7 +49,7 @@ class Host:
 
     def read(self, footprint: float) -> float:
         """GB/s of all threads: bytes that a level holds come from it, the rest from the next
-        one.
+        level.
         """
         share = footprint / self.threads
         holds = [
@@ -66,13 +65,13 @@ class Host:
         return 1 / time
 
     def decode(self, dtype: str, footprint: float) -> float:
-        """GB/s: memory and core work side by side, and the slower one counts for most."""
+        """GB/s: memory and core work side by side, and the slower one dominates."""
         return _saturated(self.walk * self.read(footprint), self.threads * self.core[dtype])
 
 
 def _held(footprint: float, capacity: float) -> float:
-    """The share of a cyclic walk that a cache serves: near all of what fits, near nothing of what
-    does not.
+    """The share of a cyclic walk that a cache serves: nearly all of a footprint that fits, nearly
+    nothing of one that does not.
     """
     return 1 / (1 + (footprint / capacity) ** 8)
 
@@ -92,7 +91,7 @@ def machine(host: Host) -> Machine:
 
 
 def point(host: Host, footprint: float, dtype: str = "f32", hot: bool = True) -> Point:
-    """A decode of about so many bytes: of one slice, or `hot` False: of several in rotation."""
+    """A decode of about this many bytes: one slice if hot, otherwise several in rotation."""
     kv_heads, head_dim, layers = 8, 128, 1 if hot else 16
     row = head_dim * {"f32": 4, "i8": 1}[dtype]
     context = max(1, round(footprint / layers / (2 * kv_heads * row)))
@@ -129,7 +128,7 @@ def probes(host: Host, points: list[Point]) -> list[Probe]:
     peak and clock.
     """
     far = max(256 * MIB, 4 * host.l3)
-    # beyond: all are alike
+    # larger ones are all alike
     known = 4 * {3: host.l3, 2: host.threads * host.l2}.get(max(host.declared, default=0), 0)
     sizes = {
         2.0 ** (round(math.log2(walked(of)) * 4) / 4) for of in points if walked(of) < known
@@ -156,7 +155,7 @@ def probes(host: Host, points: list[Point]) -> list[Probe]:
 
 
 def records(host: Host, points: list[Point], launches: int = 10, seed: int = 1) -> list[Record]:
-    """A run: every launch visits all points and probes in an order of its own."""
+    """A run: every launch visits all points and probes in its own random order."""
     rng = np.random.default_rng(seed)
     every, found = [*points, *probes(host, points)], []
     for launch in range(launches):
@@ -166,8 +165,8 @@ def records(host: Host, points: list[Point], launches: int = 10, seed: int = 1) 
 
 
 def _visit(host: Host, of: Point | Probe, launch: int, rng: np.random.Generator) -> Record:
-    """Neighbours and the noise of a launch slow a whole visit, luck what walks slices, and a little
-    is each sample's.
+    """Neighbours and a launch's noise slow a whole visit, luck slows walks over slices, and each
+    sample has a little noise.
     """
     pace = math.exp(rng.normal(0, host.noise)) / (
         host.neighbours[1] if rng.random() < host.neighbours[0] else 1.0
@@ -196,7 +195,7 @@ def _visit(host: Host, of: Point | Probe, launch: int, rng: np.random.Generator)
 
 
 def _probed(host: Host, probe: Probe) -> dict[str, tuple[float, Traffic]]:
-    """GFLOP/s and GHz count as GB/s do here."""
+    """GFLOP/s and GHz are treated as GB/s here."""
     if probe.op == "flops":
         return {"point": (30.0 * host.threads, Traffic(1e8, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0))}
     if probe.op == "clock":
@@ -231,10 +230,8 @@ def _decoded(host: Host, of: Point, placed: float) -> dict[str, tuple[float, Tra
 
 @dataclass(frozen=True, slots=True)
 class Plant:
-    """A host, the footprints and dtype of its points, and the word that is true of each.
-
-    `allowed`: other words that are honest, where noise may hide the truth. `never`: the opposite of
-    it.
+    """A host, the footprints and the dtype of its points, and the true word for each. `allowed`:
+    other honest words if noise may hide the truth. `never`: the opposite of the truth.
     """
 
     host: Host
@@ -246,7 +243,7 @@ class Plant:
 
     @property
     def points(self) -> list[Point]:
-        """The footprints hot, and two in rotation that leave the caches behind."""
+        """Hot points with these footprints, and two rotating points that exceed the caches."""
         hot = [point(self.host, footprint, self.dtype) for footprint in self.footprints]
         return [
             *hot,
@@ -266,7 +263,7 @@ _QUIET, _NEIGHBOURS, _DOUBLE = (
     Host(neighbours=(0.2, 1.4), noise=0.05),
     Host(noise=math.log(2) / 2),
 )
-# an order of addresses that gets a ninth of any level: as far below DRAM as L3 is above it
+# this order of addresses gets a ninth of any level's rate, so L3 looks slower than DRAM
 _BAD_WALK = {"walk": 0.11}
 _SLOW_CORE = {"core": {"f32": 40.0, "i8": 4.0}}
 

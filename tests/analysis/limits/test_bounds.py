@@ -1,5 +1,5 @@
-"""Points above a roof: which one, and why; and what a point says of L3. Rates are GB/s of six
-launches unless told otherwise.
+"""Points above a roof: which roof, and why; and what a point says about L3. Rates are GB/s of six
+launches unless stated otherwise.
 """
 
 from dataclasses import replace
@@ -30,7 +30,7 @@ def row_of(
     change=lambda record: record,
     **facts,
 ):
-    """`rates` by program, times the noise of each launch."""
+    """The row of a point with these `rates`, by program, times the noise of each launch."""
     visits = [
         change(visit(n, {name: [rate * times] for name, rate in rates.items()}, point, **facts))
         for n, times in enumerate(noise)
@@ -63,7 +63,7 @@ def test_below_all_roofs(rates, facts):
 
 LEVEL, SLOWER = "level with it", "what does less is slower"
 BETWEEN = {"ceiling": [30.0] * 6, "of": replace(READ, bytes=48 * MIB), "walked": 40 * MIB}
-# caches declared too small, or not swept
+# caches are declared too small, or were not swept
 SMALL = {"point": replace(DECODE, residency="evicted"), "walked": MIB}
 
 
@@ -92,7 +92,7 @@ WALK, NEAR, FEW = "its window walk is slower", "its data lies as near", "too few
         (beside(10.1, 10.0), {"ceiling": []}, ROWS, LEVEL, False),
         (beside(50.0, 60.0, 35.0), L2, CORE, NEAR, False),
         (beside(50.0, 60.0, 35.0), L2 | {"core_level": "L2"}, CORE, NEAR, False),
-        # a nearer window explains nothing
+        # a nearer window does not explain it
         (beside(50.0, 60.0, 35.0), L2 | {"core_level": "L1"}, CORE, SLOWER, True),
         # a small window has more ends, but not so many more
         (beside(10.0, 12.0, 9.0), {}, CORE, WALK, False),
@@ -100,7 +100,7 @@ WALK, NEAR, FEW = "its window walk is slower", "its data lies as near", "too few
         (beside(10.0, 12.0, 9.9), {}, CORE, LEVEL, False),
         (beside(10.0, 12.0, 9.0), {"noise": FLAT[1:]}, CORE, FEW, False),
         (beside(10.0, 12.0, 7.0), {"noise": [1.0]}, CORE, SLOWER, True),  # by more than a third
-        # the hardest to explain stands first
+        # the roof that is hardest to explain comes first
         (beside(25.0, 26.0, 15.0), {}, CORE, SLOWER, True),
     ],
 )
@@ -126,9 +126,7 @@ def test_no_reason_explains_twice_a_roof(rate, explained):
 
 
 def on_pages(huge, ceiling):
-    """What is said where so many percent of the point's memory, and of the ceiling's, are on huge
-    pages.
-    """
+    """The verdict with these percentages of huge pages for the point and for the ceiling."""
     visits = [
         visit(n, {"point": [25.0]}, memory={"huge_bytes": huge, "resident_bytes": 100})
         for n in range(6)
@@ -150,8 +148,8 @@ def test_memory_on_other_pages_explains_it():
 
 
 def test_queries_and_outputs_are_no_part_of_the_twin():
-    """A tenth of the bytes are not read by the twin: at the same rate the point takes a tenth
-    longer than it.
+    """The twin does not read a tenth of the bytes. At the same rate the point takes a tenth
+    longer.
     """
 
     def less(record):
@@ -190,7 +188,7 @@ def test_a_store_above_its_copies():
 
 
 def stored(share):
-    """So much of what is moved is stored."""
+    """The verdict if this share of the bytes is stored."""
 
     def change(record):
         own = record.traffic["point"]
@@ -201,7 +199,7 @@ def stored(share):
 
 
 def test_a_store_of_a_narrow_dtype_reads_more_than_it_stores():
-    """4 bytes read for each 2 stored."""
+    """It reads 4 bytes for each 2 that it stores."""
     narrow = {"point": STORE, "change": stored(1 / 3)}
     assert row_of(COPIES, [], **narrow) == (COPY, STORES, False)
     both = row_of(COPIES, [14.0] * 6, replace(READ, op="copy_nt"), **narrow)
@@ -209,9 +207,7 @@ def test_a_store_of_a_narrow_dtype_reads_more_than_it_stores():
 
 
 def test_fewer_stores_explain_no_more_than_they_can():
-    """A third of the bytes are stores, half of a copy's: 1.5 times as fast, if loads cost
-    nothing.
-    """
+    """A third of the bytes are stores, in a copy half: 1.5 times as fast if loads cost nothing."""
 
     def found(rate, share, point=STORE):
         return row_of({"point": rate, "copy": 10.0}, [], point=point, change=stored(share))[1:]
@@ -257,7 +253,7 @@ def test_an_unknown_peak_is_no_roof():
 
 
 def test_more_flops_than_its_instructions_allow():
-    """16 MiB a pass at 16.777216 GB/s is a millisecond: 200 MFLOP in it are 200 GFLOP/s."""
+    """16 MiB at 16.777216 GB/s take a millisecond: 200 MFLOP in it are 200 GFLOP/s."""
     rates, peak = beside(16.777216), replace(READ, op="flops", bytes=0)
     above = ("the peak of its instructions", SLOWER, True)
     assert row_of(rates, [100.0] * 6, peak, flops=2e8) == above
@@ -274,7 +270,7 @@ def test_more_flops_than_its_instructions_allow():
     ],
 )
 def test_products_have_a_peak_of_their_own(dtype, variant, own):
-    """The peak of other products is no roof of theirs."""
+    """The peak of other products is not their roof."""
     point = replace(DECODE, variant=variant, dtype=dtype, isa="avx512")
     for op in ("flops", "dot8", "dot16"):
         peak = replace(READ, op=op, bytes=0, isa="avx512")
@@ -292,8 +288,8 @@ def ratio(middle, wide=1.0, launches=8):
 
 
 def measured(near, memory, core=0.5, launches=8, wide=1.0):
-    """Ratios: reads of the slice over those of memory; of the point over reads of memory, and over
-    its core roof.
+    """Rates with these ratios: reads of the slice over reads of memory; the point over reads of
+    memory, and over its core roof.
     """
     shares = {"memory": ratio(memory, wide, launches), "core": ratio(core), "rotated": ratio(2.0)}
     return PointRates({}, {}, shares, ratio(near, wide, launches))
@@ -308,7 +304,7 @@ def measured(near, memory, core=0.5, launches=8, wide=1.0):
         # sure, but less than counts as a change; or more than counts, but not sure
         (measured(3.0, 1.02), "unstable", "reads of memory beside it"),
         (measured(3.0, 1.5, wide=40), "unstable", "reads of memory beside it"),
-        # the core is the limit, and that above memory
+        # the core is the limit, above memory
         (measured(3.0, 2.0, core=0.98), "confirmed", "reads of memory beside it"),
         (measured(3.0, 0.9, core=0.95), "core-bound", "the core allows no more"),  # at its speed
         # the core alone allows 0.83 of the reads of memory
@@ -316,7 +312,7 @@ def measured(near, memory, core=0.5, launches=8, wide=1.0):
         (measured(3.0, 0.5, core=1.2), "not testable", "faster than its core speed"),
         # memory that is faster than L3
         (measured(0.8, 0.5, core=0.3), "refuted", "reads of memory beside it"),
-        # L3 is no faster, and a point that is says nothing of it
+        # L3 is not faster, so a faster point says nothing about it
         (measured(1.0, 2.0), "not testable", "L3 is read no faster than memory"),
         (measured(1.5, 2.0, wide=40), "not testable", "L3 is read no faster than memory"),
         (measured(3.0, 2.0, launches=6), "not testable", "too few launches"),
@@ -329,7 +325,7 @@ def test_claim(found, word, reason):
 
 
 def test_what_the_core_allows():
-    """Half of plain reads of memory, at 60 % of its core speed."""
+    """The point reaches half of plain reads of memory, and 60 % of its core speed."""
     assert claim(measured(3.0, 0.5, core=0.6), "L3").allowed == pytest.approx(0.5 / 0.6)
 
 

@@ -1,4 +1,4 @@
-"""The tables of a run, from made-up records whose numbers are worked out another way."""
+"""The tables of a run, from made-up records. Their numbers are computed in another way."""
 
 import random
 from dataclasses import replace
@@ -27,7 +27,7 @@ def row_of(records, machine=MACHINE, **asked):
 
 
 def test_one_launch_has_no_interval():
-    """256 MiB in 16 slices: 16 MiB a pass at 8 GB/s."""
+    """256 MiB in 16 slices: 16 MiB per pass at 8 GB/s."""
     row = row_of([visit(0, ALONE, flops=1e6, max_abs_err=1e-6)])
     assert (row["launches"], row["samples"], row["failed"], row["error"]) == (1, 1, 0, "")
     assert row["seconds"] == pytest.approx(16 * MIB / 8e9)
@@ -51,8 +51,8 @@ def test_one_launch_has_no_interval():
     ("launches", "outside", "holds"), [(6, 0, 1 - 2**-5), (9, 1, 1 - 20 / 512)]
 )
 def test_medians_of_launches_and_their_interval(launches, outside, holds):
-    """Against numpy, on random rates: a median of each launch, then over launches; a share within
-    each round.
+    """Against numpy, with random rates: the median of each launch, then over launches; shares
+    within each round.
     """
     draw = np.random.default_rng(launches)
     rates = {
@@ -92,7 +92,9 @@ def test_medians_of_launches_and_their_interval(launches, outside, holds):
 
 
 def test_what_slows_a_round_down_is_no_part_of_the_efficiency():
-    """The machine is three times slower in the second round, and ten times in the second launch."""
+    """The machine is three times slower in the second round, and ten times in the second launch.
+    The efficiency does not change.
+    """
     slow = {name: [each[0], each[0] / 3] for name, each in ALONE.items()}
     slower = {name: [rate / 10 for rate in each] for name, each in slow.items()}
     row = row_of([visit(0, slow), visit(1, slower)])
@@ -117,7 +119,7 @@ def test_the_form_that_is_faster_over_all_launches_is_the_witness_of_all():
 
 
 def test_two_visits_of_a_launch_are_one_launch():
-    """A launch that broke and was finished as a new part may visit a point again."""
+    """A broken launch that was finished as a new part may visit a point twice."""
     row = row_of(
         [
             visit(0, ALONE),
@@ -298,7 +300,7 @@ INSIDE = {"walked": 9 * MIB, "layers": 1}  # of 32 MiB, and more than both threa
     ],
 )
 def test_claim(facts, word):
-    """Rounds of a launch are slower together: their ratios are not."""
+    """Rounds of a launch are slow together, so their ratios do not change."""
     paces = (1.0, 0.5, 0.8, 1.0, 0.3, 0.9, 1.1)
     rates = {
         "point": 50.0,

@@ -1,4 +1,4 @@
-"""A step's time against context: planted times, and NumPy's own line through them."""
+"""A step's time over the context: planted times, and NumPy's own fit."""
 
 from dataclasses import replace
 
@@ -24,7 +24,7 @@ SHAPE = Shape(
 )
 POINT = replace(made_run.DECODE, op="step", shape=SHAPE)
 BYTES = 512  # of a token
-# seconds where nothing is held, and those that a token adds
+# seconds at context 0, and seconds per token
 DECODE = (1e-3, 20e-9)
 APPEND, WEIGHT = 50e-6, 400e-6
 
@@ -36,8 +36,8 @@ def moved(count):
 def visit(
     beyond=0.0, more=0.0, noise=0.0, again=1.0, weights=True, drift=0.0, tokens=TOKENS
 ) -> Record:
-    """beyond: seconds of a step that no part has; more: what a token adds to it beside the
-    decodes. drift: by which share reads of memory take longer at the end.
+    """beyond: seconds of a step outside its parts. more: seconds per token that the step has beyond
+    the decodes. drift: the share by which reads of memory are slower at the end.
     """
     rng, samples = np.random.default_rng(3), []
 
@@ -70,7 +70,7 @@ def said(found):
 
 @pytest.mark.parametrize("noise", [0.0, 0.01, 0.2])
 def test_the_line_is_that_of_numpy(noise):
-    """And its ends: Student's 97.5 % of 158 degrees of freedom is 1.97509."""
+    """With its ends: Student's 97.5 % with 158 degrees of freedom is 1.97509."""
     found = growth(visit(noise=noise))
     own = found.samples["point"]
     (slope, start), cov = np.polyfit(own.context, own.seconds, 1, cov=True)
@@ -86,7 +86,7 @@ def test_the_line_is_that_of_numpy(noise):
 
 @pytest.mark.parametrize("stalled", [(3,), (0, 1, 158), (150, 152, 154, 156)])
 def test_stalled_steps_are_no_part_of_the_line(stalled):
-    """A millisecond each, at one end of the line: as if they were not there."""
+    """A millisecond each, at one end of the line. The fit is as if they did not exist."""
     usual, seen = visit(noise=0.01), visit(noise=0.01)
     left = [number for number in range(TOKENS) if number not in stalled]
     samples = [
@@ -198,7 +198,7 @@ def test_whether_the_machine_stayed_the_same(planted, word, sentence):
 
 
 def test_what_is_not_there_is_not_said():
-    """No weights, and a slope that is not surely above zero."""
+    """No weights, and a slope that is not surely above 0."""
     found = growth(visit(weights=False, noise=0.5))
     assert found.weights is None and found.step_rate.gbps is None
     assert "weights" not in said(found) and "no sure rate in the step" in said(found)

@@ -1,4 +1,4 @@
-"""What limits a decode, on planted launches: rates are GB/s, so that every share is known."""
+"""What limits a decode, with planted launches. Rates are GB/s, so that every share is known."""
 
 from dataclasses import replace
 
@@ -17,8 +17,8 @@ FAR, L3 = {}, {"walked": 9 * MIB, "layers": 1}
 
 
 def rows_of(rates, wide=None, of=DECODE, launches=LAUNCHES, **facts):
-    """`rates` by program: of a program of `wide` they differ from launch to launch by that factor
-    of logarithms.
+    """Rows of points with these `rates`, by program. Programs in `wide` vary between launches by
+    that factor, in logarithms.
     """
     found = []
     for launch in range(launches):
@@ -47,15 +47,15 @@ def beside(point=10.0, memory=20.0, twin=20.0, core=20.0):
         (beside(core=10.1), {}, "core", "reached", "core"),
         (beside(memory=10.5, twin=10.5, core=10.5), {}, "both", "reached", "memory, core"),
         (beside(memory=12.5, twin=10.5, core=10.5), {}, "both", "reached", "rows, core"),
-        # 91 % of memory, 99 % of the core: both reach it, but the intervals do not meet
+        # 91 % of memory, 99 % of the core: both are limits, but their intervals do not overlap
         (beside(memory=11.0, core=10.1), {}, "memory", "reached", "memory"),
         (beside(), {}, "neither", "all below", "memory, rows, core"),
         (beside(memory=11.0), {"memory": 1.0}, "not clear", "interval crosses", "memory"),
-        # its own reads reach it; whether memory does too is not clear
+        # its own reads limit it; whether memory does, too, is not clear
         (beside(memory=11.0, twin=10.3), {"memory": 1.0}, "rows", "memory not clear", "rows"),
-        # a clear core beats a memory that is not clear
+        # a clear share of the core beats an unclear share of memory
         (beside(memory=11.5, core=10.2), {"memory": 1.0}, "core", "reached", "core"),
-        # 111 % of memory and 105 % of its rows limit nothing
+        # 111 % of memory and 105 % of its rows are not limits
         (beside(memory=9.0, twin=9.5), {}, "unknown", "faster than its limit", "memory, rows"),
         (beside(memory=9.0, twin=10.5), {}, "rows", "reached", "rows"),
         # 101 % is level with it
@@ -68,7 +68,7 @@ def test_words(rates, wide, word, why, by):
 
 
 def test_shares_and_their_intervals():
-    """Of 8 launches, the 4th lowest and 4th highest of the 36 means of two are the interval: one
+    """Of 8 launches, the interval is the 4th lowest and the 4th highest of the 36 means of two: one
     more than the tabled critical value, 3, of Wilcoxon's test at 5 %.
     """
     row = limited(beside(memory=12.5, twin=16.0, core=40.0), {"memory": 1.0})
@@ -92,7 +92,7 @@ def test_older_runs_have_no_reads_of_memory_beside_them():
 
 
 def test_memory_is_no_limit_of_what_lies_in_a_cache():
-    """At 95 % of plain reads of memory, and of reads of its rows in L3."""
+    """In L3, at 95 % of plain reads of memory and of reads of its rows."""
     row = limited(beside(memory=10.5) | {"slice": 30.0}, **L3)
     assert (row["regime"], row["bound"], row["bound_by"]) == ("L3", "neither", "rows, core")
     assert np.isnan(row["memory_share"]) and row["l3_decode"] == pytest.approx(10 / 10.5)
@@ -127,7 +127,7 @@ HOT = replace(DECODE, residency="hot", shape=replace(DECODE.shape, context=256, 
 
 
 def together(*more, hot_core=15.0):
-    """A point in L2 at 20 GB/s, whose window walk has 15; and others."""
+    """A point in L2 at 20 GB/s whose window walk has 15 GB/s, and other points."""
     hot = {"point": 20.0, "twin": 80.0, "core": hot_core}
     near = {"walked": MIB, "layers": 1}
     records = rows_of(hot, {"point": 1.0}, of=HOT, **near)
@@ -138,7 +138,9 @@ def together(*more, hot_core=15.0):
 
 
 def test_a_kernel_that_beats_its_window_walk_has_its_best_rate_as_core_speed():
-    """133 % of its walk in L2: at 98 % of its walk from memory it is at 73 % of its core speed."""
+    """In L2 it reaches 133 % of its window walk. From memory 98 % of the walk are 73 % of its core
+    speed.
+    """
     far = beside(point=9.8, core=10.0)
     rows = together((far, DECODE, {}))
     assert rows[HOT.name]["core_fraction"] == pytest.approx(20 / 15)  # shown as what it is
@@ -150,14 +152,14 @@ def test_a_kernel_that_beats_its_window_walk_has_its_best_rate_as_core_speed():
 
 @pytest.mark.parametrize(("own", "off"), [(10.0, 12.5), (12.5, 10.0)])
 def test_core_speed_is_that_of_the_faster_schedule(own, off):
-    """98 % of the one would be the core; of the other it is 78 %."""
+    """98 % of one schedule would make the core the limit; 78 % of the other do not."""
     row = limited(beside(point=9.8, core=own) | {"core_off": off})
     assert (row["core_gbps"], row["core_fraction"]) == pytest.approx((12.5, 0.784))
     assert (row["bound"], row["witness"]) == ("neither", "twin")
 
 
 def test_the_faster_schedule_alone_is_beaten():
-    """20 GB/s beat a walk of 15 by a third, and not the other one of 21."""
+    """20 GB/s beat a walk of 15 by a third, but not the other one of 21."""
     hot = {"point": 20.0, "twin": 80.0, "core": 15.0, "core_off": 21.0}
     records = rows_of(hot, of=HOT, walked=MIB, layers=1) + rows_of(beside(point=9.8, core=10.0))
     rows = {row["name"]: row for row in points(records, MACHINE).to_dict("records")}
@@ -190,7 +192,7 @@ def test_another_kernel_group_or_number_of_threads_has_its_own(other):
 
 
 def test_a_walk_that_is_not_surely_beaten_stays():
-    """101 % of its walk, or 105 % give or take 10."""
+    """101 % of its walk, or 105 % ± 10 %."""
     for hot_core in (19.8, 20 / 1.05):
         hot = {"point": 20.0, "twin": 80.0, "core": hot_core}
         wide = {"point": 2.5} if hot_core < 19.5 else {}
@@ -201,7 +203,9 @@ def test_a_walk_that_is_not_surely_beaten_stays():
 
 
 def test_in_the_line_core_speeds_of_all_visits_count():
-    """f16 and f32 side by side, both at 98 % of their window walks; f16 beats its own in L2."""
+    """f16 and f32 side by side, both at 98 % of their window walks. f16 beats its own walk in
+    L2.
+    """
     contrast = Contrast(KERNEL, (DECODE, replace(DECODE, dtype="f32")))
 
     def side_by_side(record):

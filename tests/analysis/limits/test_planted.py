@@ -1,5 +1,5 @@
-"""Verdicts on runs whose truth is known: never the opposite of it, and nearly always the word
-itself.
+"""Verdicts on runs whose truth is known: never the opposite of the truth, and nearly always the
+true word.
 """
 
 from collections import Counter
@@ -23,7 +23,7 @@ def points(name, seed, launches=10):
 
 
 def words(name):
-    """How often each word is said of a planted point, over all seeds."""
+    """How often each word is said about a planted point, over all seeds."""
     found = Counter()
     for seed in SEEDS:
         table = points(name, seed)
@@ -49,7 +49,7 @@ def test_one_launch_settles_nothing(name):
 
 
 def test_a_lying_l3_is_named():
-    """Reads of what L3 should hold come from memory: both are about as fast."""
+    """Reads that L3 should serve come from memory: both are about as fast."""
     table = points("lying L3", 1)
     lying = table[table["l3"] == "not testable"]
     assert len(lying) == 3 and set(lying["l3_reason"]) == {"L3 is read no faster than memory"}
@@ -58,7 +58,7 @@ def test_a_lying_l3_is_named():
 
 @pytest.mark.parametrize("footprint", [3, 4])
 def test_what_a_lying_l3_does_serve_is_fast(footprint):
-    """A slice that fits the 6 MiB which are served is truly faster, whatever else was declared."""
+    """A slice that fits the 6 MiB that L3 really serves is faster, whatever is declared."""
     host = replace(PLANTS["lying L3"].host, l2=KIB << 8)
     plant = replace(PLANTS["lying L3"], host=host, footprints=(footprint * MIB,))
     table = frames.points(plant.records(1), machine(host))

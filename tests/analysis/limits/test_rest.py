@@ -1,4 +1,4 @@
-"""The split of an engine's pass: times that follow from planted ones, part by part."""
+"""The split of an engine's pass: times that follow from planted parts."""
 
 from dataclasses import replace
 
@@ -58,8 +58,8 @@ def calls(threads=2, missing=None):
 
 
 def times(whole, one, start=0.0, core=0.0):
-    """core: of one thread, for all heads and tokens. A call has its start, and of each token its
-    core's time, by as many threads as it has.
+    """Planted times. core: of one thread, for all heads and tokens. A call takes its start, and the
+    core's time for each token, divided by its threads.
     """
     token = core / SHAPE.context
     head = token / SHAPE.kv_heads
@@ -81,7 +81,7 @@ def times(whole, one, start=0.0, core=0.0):
 CASES = {
     "a plain read": ((1e-3, 1.6e-3, 0, 1e-3), (1e-3, 0, 0, 0, 0)),
     "it sleeps": ((3e-3, 3.6e-3, 2e-3, 1e-3), (1e-3, 2e-3, 0, 0, 0)),
-    # its one thread takes 3.2: 2.2 more than its core, of which 1.375 are left of two threads
+    # one thread takes 3.2: 2.2 more than its core, of which two threads keep 1.375
     "it reads twice": ((2e-3, 3.2e-3, 0, 1e-3), (1e-3, 0, 0, 0.125e-3, 0.875e-3)),
     # the team could take 0.5 of its core and 0.375 of waiting, which is less than a plain read
     "it uses one thread": ((1.6e-3, 1.6e-3, 0, 1e-3), (1e-3, 0, 0, 0.6e-3, 0)),
@@ -116,7 +116,7 @@ def test_what_is_not_measured_is_in_the_rest():
     own = {name: seconds for name, seconds in own.items() if name not in (CORE, CORE_HALF)}
     found = parts(own, calls(missing={Part.CORE: Lacks.NO_CACHE}))
     assert Part.CORE not in found and sum(found.values()) == pytest.approx(5e-3)
-    # one thread's time, less as much as memory gains by threads
+    # one thread's wait, reduced as much as memory gains by threads
     assert found[Part.THREADS] == pytest.approx(5e-3 - 6e-3 / 1.6)
 
 
@@ -134,7 +134,7 @@ def moved(count):
 
 
 def visit(case, rounds=12, wobble=0.01, lost=()):
-    """Plain reads are of half the bytes, in half the time."""
+    """Plain reads move half of the bytes in half of the time."""
     own = {name: each for name, each in times(*case).items() if name not in lost}
     own |= {READ: MEMORY / 2, READ_ONE: MEMORY_ONE / 2}
     samples = [

@@ -1,4 +1,4 @@
-"""What a format changes in an answer, against an attention and formats of our own."""
+"""How much a format changes an answer, against an attention and formats restated in the tests."""
 
 import numpy as np
 import pytest
@@ -18,7 +18,7 @@ TOKENS, HEADS, GROUP, DIM = 96, 8, 2, 128
 
 
 def attended(q, k, v):
-    """Of one sequence: q [1,Hq,D], k and v [1,T,Hkv,D]."""
+    """The attention of one sequence: q [1,Hq,D], k and v [1,T,Hkv,D]."""
     grouped = q.reshape(HEADS, GROUP, DIM)
     return attend(grouped, k[0].swapaxes(0, 1), v[0].swapaxes(0, 1), 1 / np.sqrt(DIM))[0]
 
@@ -54,8 +54,8 @@ def test_a_share_of_what_is_right():
 
 @pytest.mark.parametrize(("dtype", "k_scale"), [("i8+q4_0", "channel"), ("q8_0+q4_0", "token")])
 def test_errors_of_pairs_and_of_scales_by_channel(dtype, k_scale):
-    """Scales are 1.5 times what the first half of the tokens wants; the others are stored by them,
-    too, and cut where they are larger.
+    """Scales are 1.5 times what the first half of the tokens needs. The second half uses them, too,
+    and is clamped where it is larger.
     """
     of_k, of_v = dtype.split("+")
     found = {}

@@ -1,4 +1,4 @@
-"""What points say of models: rates and contexts worked out by hand."""
+"""What points mean for models: rates and contexts computed by hand."""
 
 from dataclasses import replace
 
@@ -24,7 +24,7 @@ def at(context, point=DECODE, **changes):
 
 
 def timed(point, seconds, launch=0):
-    """From memory: 16 slices of 16 MiB. The rates do not matter here, the seconds do."""
+    """A point from memory: 16 slices of 16 MiB. Only the seconds matter here."""
     return visit(launch, {"point": [16 * MIB / seconds / 1e9]}, point)
 
 
@@ -41,8 +41,8 @@ def rates(records, *models):
 
 
 def test_a_step_walks_all_layers():
-    """1 ms a layer: 24 layers are 24 ms, 48 are 48; the slowest and the fastest launch enclose
-    it.
+    """1 ms per layer: 24 ms for 24 layers, 48 ms for 48. The slowest and the fastest launch are the
+    interval.
     """
     records = [timed(DECODE, seconds, n) for n, seconds in enumerate((0.001, 0.0008, 0.0012))]
     found = rates(records, SMALL, DEEP, WIDE)
@@ -55,7 +55,7 @@ def test_a_step_walks_all_layers():
 
 
 def test_a_model_has_its_own_sinks_and_cap():
-    """Of a run with plain points alone these stand for it, as before points could have more."""
+    """If the run has only plain points, these stand for the model, as in older runs."""
     capped = replace(SMALL, name="capped", softcap=50.0, sinks="heads")
     plain, own = timed(DECODE, 0.001), timed(at(1024, softcap=50.0, sinks="heads"), 0.002)
     found = rates([plain, own], SMALL, capped)
@@ -83,8 +83,8 @@ def test_every_sequence_of_a_batch_gets_a_token():
 
 
 def test_layers_with_a_window_are_timed_with_one():
-    """4 layers at 1 ms and 20 at 0.3 ms are 10 ms; without a layer that attends to everything, 24
-    at 0.3 ms.
+    """4 layers at 1 ms and 20 at 0.3 ms take 10 ms; without layers that attend to everything, 24 at
+    0.3 ms.
     """
     records = [timed(at(1024), 0.001), timed(at(1024, window=256), 0.0003)]
     found = rates(records, SLIDING, BLIND).set_index("model")

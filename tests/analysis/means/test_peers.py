@@ -1,5 +1,5 @@
-"""Peers beside ours, from made-up records: ratios of the same rounds, by launch, with the judge's
-interval or none.
+"""Peers beside ours, from made-up records: ratios of the same rounds by launch, with the judge's
+interval if there is one.
 """
 
 import math
@@ -26,7 +26,7 @@ ROUNDS = [1.0, 0.4, 1.6]  # the host's speed in each: both slow down together
 
 
 def launch(number, beside, ours=DECODE, share=0.8):
-    """`beside`: by point, how many times as long that takes as ours, which reaches `share` of a
+    """The records of one launch. `beside`: by point, its time over ours; ours reaches `share` of a
     read.
     """
     speed = 1 + 0.1 * number
@@ -48,7 +48,9 @@ def run(*times):
 
 
 def judged(ratios):
-    """Hodges' and Lehmann's estimate; and all six launches, which signed ranks reject at 5 %."""
+    """The estimate of Hodges and Lehmann, and the range of all six launches, beyond which signed
+    ranks reject at 5 %.
+    """
     found = np.log(ratios)
     pairs = [(one + other) / 2 for place, one in enumerate(found) for other in found[place:]]
     return pytest.approx([math.exp(np.median(pairs)), min(ratios), max(ratios)])
@@ -58,7 +60,7 @@ SIX = [2.0, 2.1, 1.9, 2.2, 2.05, 1.95]
 
 
 def test_six_launches_have_an_interval():
-    """Of six launches signed ranks reject, at 5 %, what lies beyond all of them: the interval is
+    """With six launches, signed ranks reject at 5 % what lies beyond all of them: the interval is
     their range.
     """
     found = run(*SIX).beside
@@ -73,7 +75,7 @@ def test_six_launches_have_an_interval():
 
 @pytest.mark.parametrize("count", [1, 2, 5])
 def test_fewer_decide_nothing(count):
-    """However clear it seems."""
+    """However clear the difference seems."""
     found = run(*[3.0] * count)
     (cell,) = found.beside.cells
     assert cell.word == found.beside.together.word == UNDECIDED
@@ -98,7 +100,7 @@ def test_what_is_level_or_unclear_is_no_ranking():
 
 
 def test_terminal_and_page_say_the_same():
-    """And how far the run can be trusted, as a sweep does."""
+    """They also say how far the run can be trusted, as after a sweep."""
     found = run(*SIX)
     (sentence,) = (each.text for each in sentences(found) if each.topic == "peers")
     printed = " ".join(" ".join(text(found)).split())
@@ -177,7 +179,7 @@ def test_what_an_engine_refuses_stands_there_once():
 
 
 def test_several_queries_a_step_are_a_cell_of_their_own():
-    """With the model's name, but no tokens per second: a step of a model has one query."""
+    """With the model's name, but without tokens per second: a step of a model has one query."""
     four = replace(DECODE, shape=replace(DECODE.shape, q_len=4))
     records = [
         each
@@ -224,11 +226,11 @@ def test_how_far_ours_should_lead(low, share, holds):
 
 
 LEADS = {1: 3.0, 2: 1.02, 3: 1.01, 4: 1.5, 5: 2.0}  # by context, in thousands of tokens
-SHARES = {2: 1.0}  # of a read, that ours reach there: the peer then reaches 98 %
+SHARES = {2: 1.0}  # share of a read that ours reaches there; the peer then reaches 98 %
 
 
 def test_the_cells_in_which_ours_lead_least_come_first():
-    """Of two that are nearly level the rule holds where the peer reads nearly as fast as memory."""
+    """Of two nearly equal cells, the rule holds where the peer almost reaches the read."""
     records = []
     for context, lead in LEADS.items():
         ours = replace(DECODE, shape=replace(DECODE.shape, context=context * 1000, capacity=8000))
@@ -256,7 +258,7 @@ OLD, NEW = (replace(DECODE, engine=f"right@{label}") for label in ("old", "new")
 
 @pytest.mark.parametrize(("first", "other"), [("old", "new"), ("new", "old")])
 def test_two_builds_of_an_engine(first, other):
-    """Their ratio is of the same rounds, whichever was named first."""
+    """Their ratio is from the same rounds, whichever build was named first."""
     olds, news = [2.0, 2.2, 2.1, 1.9, 2.3, 2.05], [1.8, 2.0, 1.95, 1.7, 2.1, 1.8]
     records = [
         each
@@ -280,7 +282,7 @@ def test_two_builds_of_an_engine(first, other):
 
 
 def test_cells_without_an_interval_are_said():
-    """One cell has six launches, and one has two."""
+    """One cell has six launches, another has two."""
     long = replace(DECODE, shape=replace(DECODE.shape, context=2048, capacity=2048))
     records = [each for n in range(6) for each in launch(n, {PEER: 2.0})]
     for n in range(2):

@@ -1,4 +1,4 @@
-"""Ceilings from made-up records, and every way in which a point may not use one."""
+"""Ceilings from made-up records, and all cases in which a point may not use one."""
 
 from dataclasses import replace
 
@@ -42,7 +42,9 @@ def record(
 
 
 def test_the_median_of_launch_medians_and_their_range():
-    """Medians of the launches: 10, 8 and 5 GB/s; of all samples together it would be 10."""
+    """The launches' medians are 10, 8 and 5 GB/s. The median of all samples together would be
+    10.
+    """
     records = [
         record(2, (0.2, 0.2, 0.05)),
         record(0, (0.1, 0.1, 0.1)),
@@ -56,7 +58,7 @@ def test_the_median_of_launch_medians_and_their_range():
 
 
 def test_launches_of_slow_cores_are_set_aside_where_enough_are_left():
-    """Cores that do half as much in two launches of seven; or in four."""
+    """Cores run at half speed in two launches of seven, or in four."""
     peak = replace(READ, op="flops", bytes=0)
     for op in ("flops", "dot8", "dot16"):
         peak = replace(peak, op=op)
@@ -190,7 +192,7 @@ def test_a_ceiling_of_nothing_is_none():
 
 
 def test_a_level_that_is_none_needs_a_footprint():
-    """What is mixed at 2 MiB and what is mixed at 90 MiB have nothing in common."""
+    """ "mixed" at 2 MiB and "mixed" at 90 MiB are unrelated."""
     between = made(150.0, level="mixed", bytes=2 * MIB)
     found = ceiling_for([between], **ASKED | {"level": "mixed", "footprint": 90 * MIB})
     assert found == (None, NoCeiling.UNLIKE)
@@ -201,8 +203,8 @@ def test_a_level_that_is_none_needs_a_footprint():
 
 
 def test_each_form_of_a_probe_is_a_ceiling_and_the_best_counts():
-    """Of the forms at the median, though another has a faster launch; reads that leave all to the
-    hardware are apart.
+    """The form with the best median counts, even if another has a faster launch. Plain reads are
+    kept apart.
     """
     rates = {"point": (10, 11, 12), "ahead": (20, 21, 40), "weave": (22, 23, 24)}
     records = [
@@ -232,7 +234,7 @@ def test_each_form_of_a_probe_is_a_ceiling_and_the_best_counts():
 
 
 def test_fewer_threads_may_read_faster_and_more_do_not_count():
-    """The plain read is that of the point's own threads."""
+    """The plain read is by the point's own threads."""
     found = [
         made(rate, cpus=tuple(range(threads)))
         for threads, rate in ((1, 15.0), (2, 12.0), (3, 40.0))

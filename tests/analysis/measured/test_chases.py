@@ -1,4 +1,4 @@
-"""What launches say of a chase: which rounds count, and where latency surely falls."""
+"""What launches say about a chase: which rounds count, and where latency surely falls."""
 
 from dataclasses import replace
 
@@ -23,15 +23,15 @@ from tests.analysis.answers.chasing import (
 
 
 def measured(found):
-    """Of the one point."""
+    """The result for the only point."""
     (own,) = chased(by_point(found))
     return own
 
 
 @pytest.mark.parametrize(("ns", "falls"), [(120.0, (75,)), (186.0, ()), (260.0, (100,))])
 def test_shares_whose_latency_falls(ns, falls):
-    """191 ns in truth at 75 %, between 161 and 221: 120 is below what is before, 260 above what
-    follows.
+    """The true value at 75 % is 191 ns, between 161 and 221: 120 is below the share before, 260 is
+    above the next one.
     """
     found = changed(records(), "loaded_read.75", latency=(ns * 1e-9, 1.0))
     own = measured(found)
@@ -40,7 +40,7 @@ def test_shares_whose_latency_falls(ns, falls):
 
 
 def test_a_load_may_take_less_than_the_idle_one():
-    """As on machines whose caches and memory slow down while idle."""
+    """As on machines that slow down caches and memory while idle."""
     found = changed(records(), "loaded_copy.25", latency=(80e-9, 1.0))
     assert measured(found).falls("copy") == (25,)
 
@@ -69,7 +69,7 @@ def test_noise_falls_in_one_curve_of_twenty():
 
 @pytest.mark.parametrize("program", ["loaded_copy.50", "idle_after", "point", "spin"])
 def test_only_whole_rounds_count(program):
-    """Round 1 is far off, and lacks a program: it does not count."""
+    """Round 1 is far off, but lacks a program, so it does not count."""
     off = [replace(each, samples=tuple(map(_off, each.samples))) for each in records(rounds=2)]
     found, loud = measured([without(each, program, 1) for each in off]), measured(off)
     assert (found.rounds, loud.rounds) == (10, 20)
@@ -105,7 +105,7 @@ def test_visits_that_failed_count_for_nothing():
 
 
 def test_an_append_moves_what_it_stores():
-    """Of 12 bytes that a pass counts, 8 are of sources, which stay in caches."""
+    """Of 12 bytes in a pass, 8 belong to the sources, which stay in caches."""
     point = replace(CHASED, op="append", variant="-")
     found = [
         replace(each, traffic=each.traffic | {"point": replace(of, bytes_kv=of.bytes_kv / 3)})

@@ -1,4 +1,4 @@
-"""Names of points for people."""
+"""Short names of points."""
 
 from dataclasses import replace
 
@@ -16,8 +16,8 @@ def shaped(**changes):
 
 
 def test_the_usual_shape_is_not_said():
-    """Two of three have a batch of one and two KV heads; of two stores neither variant is the
-    usual.
+    """Two of three points have a batch of one and two KV heads. Of two stores, neither variant is
+    the usual one.
     """
     asked = [DECODE, shaped(context=2048, capacity=2048), shaped(batch=4, kv_heads=8)]
     found = table(*asked)

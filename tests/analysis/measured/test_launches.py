@@ -1,5 +1,5 @@
-"""Values of launches: intervals of order statistics against every way in which coins can fall, and
-how far they lie apart against numpy's quartiles.
+"""Values over launches: intervals of order statistics against all patterns of coin tosses, and
+their spread against numpy's quartiles.
 """
 
 import math
@@ -21,8 +21,8 @@ from tests.made_run import DECODE, MACHINE, traffic, visit
 
 
 def chance(count, outside):
-    """That the true median lies within the values that are left: each value is on either side of it
-    alike.
+    """The chance that the true median lies within the remaining values, if each value lies on
+    either side with equal chance.
     """
     inside = sum(
         outside < sum(tosses) < count - outside for tosses in product((0, 1), repeat=count)
@@ -33,7 +33,7 @@ def chance(count, outside):
 @pytest.mark.parametrize("coverage", [0.5, 0.9, 0.95, 0.99])
 @pytest.mark.parametrize("count", range(1, 15))
 def test_the_narrowest_pair_that_covers(count, coverage):
-    """Values 0, 1, 2, ...: the lower end says how many were left out."""
+    """Values 0, 1, 2, ...: the lower end equals the number of values that were left out."""
     low, high = interval([float(n) for n in reversed(range(count))], coverage)
     assert low + high == count - 1
     if low:
@@ -43,8 +43,8 @@ def test_the_narrowest_pair_that_covers(count, coverage):
 
 
 def test_ratios_of_seven_launches_leave_three_means_out_at_each_end():
-    """By tables of Wilcoxon's, 2 is the sum of ranks that seven pairs reach with a chance of 2.5 %
-    on one side. The estimate is the middle of the means.
+    """By Wilcoxon's tables, seven pairs reach a sum of ranks of 2 with a one-sided chance of 2.5 %.
+    The estimate is the median of the means.
     """
     values = [1.0, 1.1, 1.15, 1.2, 1.3, 1.5, 3.0]
     means = sorted(
@@ -89,8 +89,8 @@ def test_outliers(count):
     ("whole", "of"), [(0, "all"), (1, "all"), (2, "all"), (3, "launches"), (4, "launches")]
 )
 def test_a_minority_of_launches_says_no_p99(whole, of):
-    """Of four launches some have passes enough for one, all of 9 ms, and the others half as many,
-    of 1 ms.
+    """Some of four launches have enough passes, all of 9 ms; the others have half as many, of 1
+    ms.
     """
     many, few = Tail.of([9e-3] * MANY), Tail.of([1e-3] * (MANY // 2))
     row = tailed([many] * whole + [few] * (4 - whole), "point")
@@ -105,7 +105,7 @@ def test_a_minority_of_launches_says_no_p99(whole, of):
 
 
 def paced(launch, speed, rate=10.0, point=DECODE):
-    """A visit in which the cores, and the point, are so many times as fast as they can be."""
+    """A visit in which the cores, and the point, run at this share of their best speed."""
     found = visit(launch, {"point": [rate * speed] * 3, "twin": [12.0 * speed] * 3}, point)
     pace = [Sample(PACE, n, 1, 1e-3 / speed, (), 0.0, 0, 0, sample_time=1e-3) for n in range(3)]
     return replace(
@@ -123,7 +123,7 @@ def test_speeds_are_shares_of_the_best_on_the_same_cores():
     ("slow", "left"), [((), 6), ((1,), 5), ((1, 2, 5), 3), ((1, 2, 3, 5), 6), (range(6), 6)]
 )
 def test_slow_visits_are_set_aside_while_half_of_the_launches_are_left(slow, left):
-    """Slow ones at 60 %. Another point on the same cores tells how fast they can be."""
+    """Slow visits run at 60 %. Another point on the same cores shows the full speed."""
     records = [paced(n, 0.6 if n in slow else 1.0) for n in range(6)]
     fast = paced(0, 1.0, point=replace(DECODE, dtype="f32"))
     kept = at_speed([*records, fast])

@@ -1,4 +1,4 @@
-"""Kernels of several dtypes in the same rounds, as tables have them. Times are planted."""
+"""Kernels of several dtypes in the same rounds, in tables. Times are planted."""
 
 from dataclasses import replace
 
@@ -26,7 +26,7 @@ def moved(count):
 
 
 def sets(launches=8, rounds=4):
-    """Each launch has a speed of its own, that meets all of a round alike."""
+    """Each launch has its own speed, which affects all programs of a round alike."""
     points = tuple(replace(DECODE, dtype=dtype) for dtype in PLANTED)
     programs = {
         f"{kind}{dtype}": (count, each)
@@ -113,7 +113,7 @@ def test_other_sets_are_no_line():
 
 
 def test_samples_say_what_they_are_of():
-    """A row for each sample; witnesses are not taken for those of visits of their own."""
+    """A row for each sample. Witnesses are not confused with those of visits of their own."""
     table = frames.samples(sets(1))
     assert len(table) == 4 * (2 * 4 + 2)
     rows = table.groupby(["program", "dtype"]).size().to_dict()

@@ -1,6 +1,4 @@
-"""Plateaus and capacities of made-up staircases, whose steps are known because they were put
-there.
-"""
+"""Plateaus and capacities of made-up staircases with planted steps."""
 
 from itertools import pairwise
 
@@ -10,12 +8,12 @@ import pytest
 from kvbench.analysis.measured.plateaus import capacities, corrections, plateaus
 from tests.made_run import KIB, MIB, machine
 
-SIZES = [2**power for power in np.arange(13, 29.01, 0.5)]  # 8 KiB to 512 MiB, two in an octave
+SIZES = [2**power for power in np.arange(13, 29.01, 0.5)]  # 8 KiB to 512 MiB, two per octave
 
 
 def staircase(steps, sizes=SIZES, noise=0.0, seed=0, width=0.25):
-    """`steps`: (rate, where it ends in bytes), the last without an end. A step takes about `width`
-    octaves.
+    """Rates of a staircase. `steps`: (rate, end in bytes), the last without an end. A step takes
+    about `width` octaves.
     """
     x = np.log2(np.asarray(sizes, float))
     logs = np.full(len(x), np.log(steps[-1][0]))
@@ -59,7 +57,7 @@ def test_one_wild_cell_does_not_break_a_plateau():
 
 
 def test_a_slope_is_no_plateau():
-    """Every cell 30 % below the one before: there is no level to be found in the middle of it."""
+    """Every cell is 30 % below the one before, so that the slope has no level in it."""
     assert plateaus(SIZES[:12], [100 * 0.7**n for n in range(12)]) == ()
 
 
@@ -76,7 +74,7 @@ def test_capacities_are_the_declared_ones_where_nothing_lies(seed):
 
 
 def test_the_crossing_is_interpolated():
-    """A fall along a line in the logarithms of both, from 4 to 16 MiB: its middle is 8 MiB."""
+    """A straight fall in the logarithms of both, from 4 to 16 MiB: its middle is 8 MiB."""
     sizes = [MIB, 2 * MIB, 4 * MIB, 6 * MIB, 12 * MIB, 16 * MIB, 32 * MIB, 64 * MIB]
     rates = [100 * 2 ** -np.clip(np.log2(bytes_ / (4 * MIB)), 0, 2) for bytes_ in sizes]
     (capacity,) = capacities(sizes, rates, machine(1, l1=None, l2=None, l3=8 * MIB), (0,))
@@ -117,7 +115,7 @@ LONG, LONGER = ([2**power for power in np.arange(13, top, 0.5)] for top in (31.0
             {},
             {2: "L2 declares 1 MiB but serves"},
         ),
-        # beyond 128 MiB address translation costs more; L3 still ends where it ends
+        # beyond 128 MiB address translation costs more, but the end of L3 does not move
         (
             (400, 32 * KIB, 200, MIB, 80, 32 * MIB, 30, 128 * MIB, 20),
             (32, MIB),
@@ -141,7 +139,7 @@ LONG, LONGER = ([2**power for power in np.arange(13, top, 0.5)] for top in (31.0
             {3: None},
             {3: "unknown: "},
         ),
-        # so long that both are seen, and yet too close to say which is which
+        # both plateaus are long, but too close to tell apart
         (
             (400, 32 * KIB, 200, MIB, 21.9, 32 * MIB, 20),
             (32, MIB),
@@ -162,13 +160,13 @@ LONG, LONGER = ([2**power for power in np.arange(13, top, 0.5)] for top in (31.0
             (32, MIB),
             [b for b in SIZES if b <= 16 * MIB],
             {2: MIB, 3: None},
-            {3: "no plateau behind"},
+            {3: "no plateau was seen behind"},
         ),
     ],
 )
 def test_one_level_that_is_not_as_declared(steps, part, sizes, effective, notes):
-    """No such step corrects a declared size: nothing measured lies beyond what was measured, or it
-    is not L3's.
+    """Such a step does not correct a declared size: nothing beyond it was measured, or it is not
+    L3's.
     """
     l3, l2 = part
     found = by_level(
@@ -184,8 +182,8 @@ def test_one_level_that_is_not_as_declared(steps, part, sizes, effective, notes)
 
 
 def test_a_gentle_slope_is_no_plateau():
-    """Measured on two cores that share a declared 32 MiB with strangers: two cells half way down
-    lie close together.
+    """As measured on two cores that share a declared L3 of 32 MiB with others: two cells half way
+    down are close together.
     """
     sizes = [2.8, 4, 5.7, 8, 11.3, 16, 20.8, 32, 45.3, 64, 90.5, 128, 192]
     rates = [136, 138, 133, 118, 133, 116, 83.7, 43.9, 37.2, 31.5, 27.1, 25.9, 30.3]
@@ -196,7 +194,7 @@ def test_a_gentle_slope_is_no_plateau():
 
 
 def test_a_step_within_memory_is_no_l3():
-    """L3 is as slow as memory; what slows down by a quarter beyond 128 MiB is memory too."""
+    """L3 is as slow as memory. The slowdown by a quarter beyond 128 MiB is memory, too."""
     sizes = [2**power for power in np.arange(13, 31.01, 0.5)]
     rates = staircase(((400, 32 * KIB), (200, MIB), (20, 128 * MIB), (15, None)), sizes)
     assert by_level(rates, sizes=sizes)[3].effective is None
@@ -207,7 +205,7 @@ def test_a_step_within_memory_is_no_l3():
 
 
 def test_too_few_footprints_are_unknown():
-    """One footprint in L3: neither where L3 ends is known, nor where L2 does."""
+    """With one footprint in L3, neither the end of L3 nor that of L2 is known."""
     sizes = [8 * KIB, 16 * KIB, 256 * KIB, 512 * KIB, 8 * MIB, 256 * MIB, 512 * MIB]
     found = by_level(staircase(PLAIN, sizes), sizes=sizes)
     assert found[1].effective is not None
@@ -219,7 +217,7 @@ def test_too_few_footprints_are_unknown():
 
 
 def test_a_wide_bracket_contradicts_nothing():
-    """From 20 to 128 MiB nothing was measured: the middle is no reason to doubt 32 MiB."""
+    """Nothing was measured between 20 and 128 MiB, so the middle is no reason to doubt 32 MiB."""
     sizes = [
         kib * KIB
         for kib in (8, 16, 24, 96, 400, 800, 3 << 10, 8 << 10, 20 << 10, 128 << 10, 192 << 10)
@@ -232,7 +230,7 @@ def test_a_wide_bracket_contradicts_nothing():
 
 
 def test_private_caches_are_per_core_and_l3_per_domain():
-    """Four threads on two domains: steps lie at four L1s, four L2s and two L3s."""
+    """Four threads on two domains: the steps lie at four L1s, four L2s and two L3s."""
     part = machine(4, per_l3=2)
     found = by_level(
         staircase(((400, 128 * KIB), (200, 4 * MIB), (80, 64 * MIB), (20, None))), part

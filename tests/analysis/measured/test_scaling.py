@@ -1,4 +1,4 @@
-"""Rates against threads, by hand."""
+"""Rates over threads, by hand."""
 
 from dataclasses import replace
 
@@ -15,7 +15,7 @@ def on(cpus, point=DECODE):
 
 
 def series(rates, point=DECODE):
-    """`rates`: GB/s by CPUs."""
+    """The table for these `rates`: GB/s by CPUs."""
     return [
         visit(0, {"point": [rate], "twin": [2 * rate]}, on(cpus, point))
         for cpus, rate in rates.items()
@@ -27,7 +27,7 @@ def table(records):
 
 
 def test_fractions_best_and_knee():
-    """19 of 20 GB/s are 95 %: three threads are enough, though four are faster and two too few."""
+    """19 of 20 GB/s are 95 %: three threads are enough, four are faster, two are too few."""
     found = table(
         series({(0, 1, 2, 3): 20.0, (0,): 6.0, (0, 1): 12.0, (0, 1, 2): 19.0}) + [probe(0, 40.0)]
     )
@@ -41,8 +41,8 @@ def test_fractions_best_and_knee():
 
 
 def test_only_what_differs_in_threads_alone_is_a_series():
-    """Other layouts, contexts and ops are series of their own; a single number of threads is
-    none.
+    """Other layouts, contexts and ops are series of their own. A single number of threads is not a
+    series.
     """
     other = replace(DECODE, layout="position")
     records = series({(0,): 5.0, (0, 1): 10.0}) + series({(0,): 4.0, (0, 1): 4.2}, other)

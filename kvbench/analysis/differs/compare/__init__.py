@@ -1,7 +1,7 @@
-"""Two runs of one machine, held against each other.
+"""Compare two runs of one machine.
 
 sides → common points → views of each (by launch) → evidence in each view → the judge → verdicts →
-the whole
+the verdict overall
 """
 
 from kvbench.analysis.differs.compare.side import Side, short

@@ -1,6 +1,4 @@
-"""The two sides of a comparison: what each is, and which of their points can be held against each
-other.
-"""
+"""The two sides of a comparison, and which of their points can be compared."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -14,7 +12,7 @@ from kvbench.model import Engine, Machine, Point, Record
 @dataclass(frozen=True, slots=True)
 class Side:
     """A run. `identity`: digests of its machine, environment, build and suite. `planned`: its
-    points. `engines`: whose kernels stand beside ours.
+    points. `engines`: the peers and plug-ins beside ours.
     """
 
     run: str
@@ -29,7 +27,7 @@ class Side:
 
     @property
     def names(self) -> set[str]:
-        """Of the points that it was to measure."""
+        """The names of the points that it was to measure."""
         return {point.name for point in self.planned}
 
     @property
@@ -37,18 +35,18 @@ class Side:
         return machine_name(self.machine, self.identity.get("machine") or "unknown")
 
     def visits(self) -> dict[str, list[Record]]:
-        """By the point's name."""
+        """Its visits, by the point's name."""
         return grouped((r.point.name, r) for r in self.records if isinstance(r.point, Point))
 
 
 def refuse(base: Side, head: Side) -> None:
-    """What no number can be taken from."""
+    """Refuse two runs that cannot be compared at all."""
     if base.run == head.run:
         raise NotComparable(
             f"base and head are the same run, {base.run}", "name another run on one side"
         )
     if not base.same(head, "machine"):
-        what = f"base is of {base.named}, head of {head.named}"
+        what = f"base is from {base.named}, head from {head.named}"
         raise NotComparable(
             f"two machines: {what}",
             "compare runs of one machine; kvbench report BASE HEAD shows both",
@@ -61,8 +59,8 @@ def refuse(base: Side, head: Side) -> None:
 
 
 def unusable(base: Sequence[Record], head: Sequence[Record]) -> str:
-    """Why what was measured of a point says nothing of a change; "" where it does. A wrong answer
-    in one launch, or a crash, is no matter of time: such a point is mended, not compared.
+    """Why the visits of a point cannot show a change; "" if they can. A wrong answer or a crash in
+    any launch must be fixed, not compared.
     """
     faults = []
     for word, own in (("base", base), ("head", head)):
@@ -77,12 +75,12 @@ def unusable(base: Sequence[Record], head: Sequence[Record]) -> str:
     one, other = base[0], head[0]  # a name must mean one amount of work
     moved = [record.traffic["point"].bytes_compulsory for record in (one, other)]
     if moved[0] != moved[1]:
-        return f"a pass moves {moved[0]:.0f} compulsory bytes in base and {moved[1]:.0f} in head"
+        return f"a pass moves {moved[0]:.0f} compulsory bytes in base, but {moved[1]:.0f} in head"
     if one.slices != other.slices:
-        return f"base walks {one.slices} slices in turn and head {other.slices}"
+        return f"base walks {one.slices} slices in turn, but head {other.slices}"
     return ""
 
 
 def short(base: Side, head: Side) -> dict[str, str]:
-    """Names for people, by the names of all points of both."""
+    """Short names of all points of both sides, by their full names."""
     return names({point.name: point for side in (base, head) for point in side.planned}.values())

@@ -1,24 +1,26 @@
-"""Ways to look at a point's time: a series of launches for each, as logarithms, so that differences
-are ratios.
+"""Views of a point's time. A view is a series over launches, in logarithms, so that differences are
+ratios.
 
-BESIDE   over the time of its witness (twin, copy, or plain read) of the same rounds. Where another
-         user of the memory, a slower clock or an unlucky placement slows the machine, it slows
-         both: this is the view whose launches could be exchanged between two runs of one build,
-         also an hour apart, and so the one that is tested.
-SECONDS  as they are. All points of a launch share what the launch met, and all launches of a run
-         what the run met: they tell runs apart though the build is the same. But a change that is
-         real shows here too, once what moved the witness as well is taken off.
-CYCLES   the time in cycles of the run's own clock probe: a core-bound point on a slower clock takes
-         as many.
-FLOPS    the time against the run's own FMA probe, likewise: where another thread shares the core.
-WITNESS  not of the point: the seconds of its witness. They say how the machine was while the point
-         was measured.
-MACHINE  nor is this: what the witnesses of all points on the same CPUs say together, of caches or
-         of memory.
-CEILING  nor is this: the time of a byte of the run's own ceiling, which was measured at another
-         time.
+Views of the point:
 
-The core roof is no view: it is the point's own kernel, and changes with it.
+BESIDE   its time over that of its witness (twin, copy, or plain read) in the same rounds. Another
+         user of the memory, a slower clock or an unlucky placement slows both. So launches in this
+         view could be exchanged between two runs of one build, even an hour apart. This view is
+         tested.
+SECONDS  its time. All points of a launch meet the same conditions, and so do all launches of a run:
+         seconds can differ between runs of the same build. But a real change also shows here, after
+         what moved the witness as well is subtracted.
+CYCLES   its time in cycles, from the run's clock probe: a core-bound point takes as many cycles on
+         a slower clock.
+FLOPS    its time relative to the run's FMA probe: corrects for another thread on the same core.
+
+Views of the machine:
+
+WITNESS  the seconds of the point's witness: the state of the machine while the point was measured.
+MACHINE  the witnesses of all points on the same CPUs together, for caches or for memory.
+CEILING  the time per byte of the run's own ceiling, which was measured at another time.
+
+The core roof is not used as a view: it is the point's own kernel, and changes with it.
 """
 
 import math
@@ -33,20 +35,20 @@ from kvbench.model import Point, Probe, Record
 
 BESIDE, SECONDS, CYCLES, FLOPS = "beside its witness", "in seconds", "in cycles", "against FMA"
 WITNESS, MACHINE, CEILING = "its witness", "witnesses like its own", "the run's own ceiling"
-OF_MACHINE = (MACHINE, WITNESS)  # what says how far the machine moved; without them CEILING does
-PRIMARY = (BESIDE, SECONDS)  # what is tested: the first that there is
+OF_MACHINE = (MACHINE, WITNESS)  # show how far the machine changed; without them CEILING does
+PRIMARY = (BESIDE, SECONDS)  # the first of these that exists is tested
 
 Series = Mapping[int, float]  # by launch
 Both = tuple[Series, Series]  # of base and of head
 Views = dict[str, Both]
 Launches = Mapping[int, PointRates]
-Probes = Mapping[Probe, Both]  # that both runs have, as views are
+Probes = Mapping[Probe, Both]  # probes that both runs have, in the form of views
 
 _OF_CORE = {CYCLES: "clock", FLOPS: "flops"}
 
 
 def by_launch(records: Iterable[Record]) -> dict[int, PointRates]:
-    """Records of one point."""
+    """The rates of one point by launch, from its records."""
     launches = grouped((each.launch, each) for each in at_speed(records) if each.complete)
     return {launch: measured(own) for launch, own in launches.items()}
 
@@ -54,7 +56,7 @@ def by_launch(records: Iterable[Record]) -> dict[int, PointRates]:
 def of_point(
     point: Point, footprint: float, base: Launches, head: Launches, probes: Probes
 ) -> Views:
-    """`footprint`: bytes of lines, of all layers."""
+    """All views of a point. `footprint`: bytes of cache lines in all layers."""
     seconds = _both(base, head, lambda each: math.log(each.seconds["point"].median))
     found: Views = {SECONDS: seconds}
     if witness := _witness(base, head):
@@ -78,7 +80,7 @@ def of_point(
 
 
 def of_family(members: Sequence[Views]) -> Views:
-    """Those that can be tested as the others are."""
+    """The views of a family, from the members that have the tested view."""
     tested = next(view for view in PRIMARY if any(view in views for views in members))
     alike = [views for views in members if tested in views]
     names = dict.fromkeys(view for views in alike for view in views)
@@ -86,8 +88,8 @@ def of_family(members: Sequence[Views]) -> Views:
 
 
 def together(members: Sequence[Both]) -> Both:
-    """The median over members in each launch, each about its middle: that of the launches of both
-    sides, so that which side a launch belongs to has no part in it.
+    """The median over members in each launch. From each member the median over the launches of both
+    sides is subtracted first, so that both sides are treated alike.
     """
     base, head = dict[int, list[float]](), dict[int, list[float]]()
     for both in members:
@@ -107,7 +109,7 @@ def _both(
 
 
 def _less(both: Both, others: Both) -> Both:
-    """In launches that have both."""
+    """The difference of two series, in launches that both have."""
     base, head = (
         {launch: value - other[launch] for launch, value in series.items() if launch in other}
         for series, other in zip(both, others, strict=True)
@@ -116,7 +118,7 @@ def _less(both: Both, others: Both) -> Both:
 
 
 def _witness(base: Launches, head: Launches) -> str | None:
-    """The fastest form that both runs have, over both: the same on either side."""
+    """The form of the witness that both runs have and that is fastest over both."""
     every = [*base.values(), *head.values()]
     common = set.intersection(
         *({name for each in side.values() for name in each.witnesses} for side in (base, head))
@@ -129,14 +131,14 @@ def _witness(base: Launches, head: Launches) -> str | None:
 
 
 def probed(base: Iterable[Record], head: Iterable[Record]) -> Probes:
-    """What both runs measured of the machine itself."""
+    """The probes that both runs measured."""
     ours, theirs = _costs(base), _costs(head)
     return {probe: (own, theirs[probe]) for probe, own in ours.items() if probe in theirs}
 
 
 def _costs(records: Iterable[Record]) -> dict[Probe, Series]:
-    """Logarithms of the time of what a probe counts. What it is said not to have done at all has
-    none.
+    """For each probe, logarithms of the time per byte or operation, by launch. Probes with a rate
+    of 0 are left out.
     """
     values = grouped(
         ((record.point, record.launch), value(record, sample))
@@ -154,7 +156,9 @@ def _costs(records: Iterable[Record]) -> dict[Probe, Series]:
 
 
 def _ceiling(point: Point, footprint: float, probes: Probes) -> Both | None:
-    """Reads or copies, of the nearest footprint: the fastest of them, over both runs."""
+    """The time per byte of the fastest reads or copies with the nearest footprint, over both
+    runs.
+    """
     ops = held_against(point)
     alike = {
         probe: both
@@ -163,7 +167,7 @@ def _ceiling(point: Point, footprint: float, probes: Probes) -> Both | None:
     }
     if not alike:
         return None
-    # it leaves all caches behind, as what is larger or evicted does
+    # the largest probe exceeds all caches, as do larger and evicted points
     most = max(probe.bytes for probe in alike)
     wanted = most if point.residency == "evicted" else min(footprint, most)
     away = {probe: abs(math.log2(probe.bytes / wanted)) for probe in alike}

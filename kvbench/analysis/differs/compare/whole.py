@@ -1,4 +1,4 @@
-"""Base and head held against each other: each point, each family, and the whole."""
+"""Compare base and head: each point, each family, and overall."""
 
 import math
 from collections.abc import Iterator, Sequence
@@ -52,11 +52,12 @@ class _Seen:
 
 @dataclass(frozen=True, slots=True)
 class Terms:
-    """What a comparison was made under. `differ`: identities that are not the same. `failed`:
-    visits of base and of head.
-    `moved`: by view, what both runs measured over all points, where that differs. `engines`: those
-        of base and of head that are of two libraries. `chased`: whether a thread chases beside
-        some of the points.
+    """The conditions of a comparison.
+
+    differ: identities that are not equal. failed: visits that failed in base and in head. moved:
+    the views of the machine, and of seconds, that differ over all points. engines: engines that
+    come from different libraries in base and in head. chased: whether a thread chases beside any
+    point.
     """
 
     differ: frozenset[str]
@@ -74,15 +75,16 @@ def compare(
     smallest: float | None = None,
     learned: Floor | None = None,
 ) -> tuple[Comparison, Terms]:
-    """Without notes, which the terms make. `smallest`: effect that is called a change, a share of
-    base's time.
-    `learned`: what A/A runs showed.
+    """Compare two runs. The notes are left empty: they are made from the terms.
+
+    smallest: the smallest effect that is called a change, as a share of base's time. learned: noise
+    that A/A runs showed.
     """
     enough, (seen, lost) = effects(smallest, learned), _seen(base, head)
     if not seen:
         first = lost[0]
         raise NotComparable(
-            f"of {len(lost)} points that both runs have, none can be compared; the first:"
+            f"no point that both runs have can be compared; the first of {len(lost)}:"
             f" {first.name}: {first.note}",
             "measure them again",
         )
@@ -120,9 +122,7 @@ def compare(
 
 
 def _moved(seen: Sequence[_Seen]) -> Iterator[tuple[str, Difference]]:
-    """Whether what both runs measured of the machine itself, and the points' own time, moved over
-    all points.
-    """
+    """The views of the machine, and of the points' seconds, that changed over all points."""
     for view in (CEILING, WITNESS, SECONDS):
         own = [each.views[view] for each in seen if view in each.views]
         if own and (found := between(*views.together(own))).way:
@@ -130,22 +130,22 @@ def _moved(seen: Sequence[_Seen]) -> Iterator[tuple[str, Difference]]:
 
 
 def learn(runs: Sequence[Side]) -> Floor:
-    """What hardly any point, or family, of every two of these runs of one build seems to differ by,
-    and more than that.
+    """Learn the noise from runs of one build: the shift that hardly any point, or family, of any
+    two of these runs exceeds, times a margin.
     """
     found: tuple[list[float], ...] = [], []  # shifts of points, and of families
     pairs = list(combinations(runs, 2))
     for base, head in pairs:
         if not base.same(head, "build"):
             raise NotComparable(
-                f"runs {base.run} and {head.run} are of two builds, and noise is learned from runs"
+                f"runs {base.run} and {head.run} are of two builds, but noise is learned from runs"
                 " of one",
                 "name runs of base's build",
             )
         seen, _ = _seen(base, head)
         if not seen:
             raise NotComparable(
-                f"of runs {base.run} and {head.run} no point can be compared: they show no noise",
+                f"runs {base.run} and {head.run} have no comparable point: they show no noise",
                 "measure them again",
             )
         for shifts, rows in zip(found, _viewed(seen, effects(None, None)), strict=True):
@@ -157,7 +157,7 @@ def learn(runs: Sequence[Side]) -> Floor:
 
 
 def _seen(base: Side, head: Side) -> tuple[list[_Seen], list[Judged]]:
-    """Points that can be compared, of those that both runs were to measure, and those that
+    """The points that both runs were to measure: those that can be compared, and those that
     cannot.
     """
     refuse(base, head)
@@ -174,7 +174,7 @@ def _seen(base: Side, head: Side) -> tuple[list[_Seen], list[Judged]]:
         one, other = map(views.by_launch, own)
         looked = {} if why else views.of_point(point, footprint, one, other, probes)
         if looked and not alike and BESIDE not in looked:
-            why = "the environments differ, and no witness was measured beside it"
+            why = "the environments differ, and the point has no witness"
         if why:
             lost.append(incomparable(point.name, family(point, regime), why))
             continue
@@ -202,7 +202,7 @@ def _viewed(seen: Sequence[_Seen], enough: Effects) -> tuple[list[Viewed], list[
 
 
 def _around(seen: Sequence[_Seen], own: Sequence[_Seen]) -> Views:
-    """What the witnesses of all points that are where these are say of the machine."""
+    """The view MACHINE: the witnesses of all points on the same CPUs and level."""
     places = {each.place for each in own}
     alike = [each.views[WITNESS] for each in seen if each.place in places and WITNESS in each.views]
     return {MACHINE: views.together(alike)} if alike else {}

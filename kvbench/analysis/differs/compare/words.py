@@ -1,17 +1,17 @@
 """The verdict on one point or family, from its evidence in every view.
 
-REGRESSION needs all of these, IMPROVEMENT the same mirrored:
-  1. slower beside its witness, as the judge has it: significant beside all other points, or
-      families, and by no less than the smallest effect that is called a change;
-  2. by as much in every other view that there is: in seconds, in cycles of the core's clock, and
-      against its FMA rate. What only one view shows can be the machine's doing: a memory that got
-      faster makes a core-bound kernel look slower beside its twin, and a slower clock does so to
-      all that is core-bound. These views are too noisy to be tested;
-  3. by more than the machine changed meanwhile: LIMITS.told of how far its own witness moved from
-      run to run, or all on these CPUs did, whichever is more, either way; or, without witnesses,
-      the run's own ceiling. Else the word is CONTAMINATED.
-EQUIVALENT: the interval lies within the judge's bounds, and the seconds do not say otherwise, or
-    the run's own ceiling moved with them. All else is INCONCLUSIVE.
+REGRESSION needs all three of these; IMPROVEMENT needs the same in the other direction:
+  1. The point is slower beside its witness: significant after correction over all points (or
+      families), and by at least the smallest effect that is called a change.
+  2. It is slower by as much in every other view that exists: in seconds, in cycles of the core's
+      clock, and relative to its FMA rate. An effect in only one view can come from the machine. If
+      memory gets faster, a core-bound kernel looks slower beside its twin; if the clock gets
+      slower, everything core-bound does. These views are too noisy to be tested.
+  3. The effect is larger than the change of the machine: LIMITS.told times how far its own witness,
+      or all witnesses on these CPUs, moved from run to run, whichever is more, in either direction.
+      Without witnesses the run's own ceiling is used. If the effect is smaller: CONTAMINATED.
+EQUIVALENT: the interval lies within the judge's limits. In addition, the seconds must not
+    contradict it, or the run's own ceiling must have moved with them. All else is INCONCLUSIVE.
 """
 
 import math
@@ -29,23 +29,26 @@ from kvbench.model.verdict import CONTAMINATED, EQUIVALENT, IMPROVEMENT, INCONCL
 
 @dataclass(frozen=True, slots=True)
 class CompareLimits:
-    """Where nothing else is said, shares of base's time. They are judgement."""
+    """The limits of a comparison. Shares are shares of base's time unless a comment says otherwise.
+    They are judgement.
+    """
 
-    # one-sided chance below which a further view agrees: seconds are too noisy to be tested
+    # a further view agrees if its one-sided chance is below this: it is too noisy to be tested
     agree: float = 0.5
-    # least effect of a point, as a share of how far witnesses moved from run to run: in another
+    # smallest effect of a point, as a multiple of how far witnesses moved from run to run: if the
+    # state of the machine changes, a point and its witness need not change alike
     told: float = 1.0
-    # state of the machine a point and its witness need not change alike
-    # and of a family of several points: most of its points change nearly as their witnesses
+    # the same for a family of `several` points or more: most points change almost as their
+    # witnesses do
     told_family: float = 0.5
     several: int = 3
     # smallest effect of a point in a private cache: placement alone moves it by some percent
     cached: float = 0.05
-    # of any point, as long as no runs of one build have shown what noise does between runs
+    # smallest effects of points and families until A/A runs have shown the noise between runs
     unlearned: float = 0.05
     unlearned_family: float = 0.03
-    above_noise: float = 1.5  # times what hardly any point of such runs exceeds
-    hardly: float = 0.99  # share of the points that do not
+    above_noise: float = 1.5  # margin over the shift that hardly any point of A/A runs exceeds
+    hardly: float = 0.99  # share of the points that do not exceed it
 
 
 LIMITS = CompareLimits()
@@ -53,8 +56,10 @@ LIMITS = CompareLimits()
 
 @dataclass(frozen=True, slots=True)
 class Effects:
-    """The smallest effects that are called a change: of a point in a private cache, beyond those,
-    and of a family. Whether they were `asked` for; and the noise that they are at least.
+    """The smallest effects that are called a change: of a point in a private cache, of a point
+    beyond private caches, and of a family.
+
+    asked: whether the user gave them. learned: the noise that they are at least.
     """
 
     cached: float
@@ -69,16 +74,16 @@ class Effects:
 
 @dataclass(frozen=True, slots=True)
 class Floor:
-    """What comparisons of one build with itself found, though there was nothing to find."""
+    """The differences that comparisons of one build with itself seemed to find."""
 
     points: float
     families: float
-    pairs: int  # of runs
+    pairs: int  # pairs of runs that were compared
 
 
 def effects(asked: float | None, learned: Floor | None) -> Effects:
-    """`asked`: in place of what is usual, for points and families alike; noise that was `learned`
-    still raises it.
+    """The smallest effects to use. `asked`: replaces the usual effects of points and families;
+    `learned` noise can still raise it.
     """
     usual = (LIMITS.unlearned, LIMITS.unlearned, LIMITS.unlearned_family)
     if learned:
@@ -91,7 +96,9 @@ def effects(asked: float | None, learned: Floor | None) -> Effects:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Viewed(Question):
-    """`views`: the evidence in each, that which is tested among them. `told`: see LIMITS."""
+    """A point or family with its evidence in each view, the tested one included. `told`: see
+    LIMITS.
+    """
 
     views: Mapping[str, Difference]
     told: float
@@ -102,7 +109,7 @@ class Viewed(Question):
 
     @property
     def others(self) -> dict[str, Difference]:
-        """What must agree."""
+        """The views that must agree with the tested one."""
         return {
             view: each
             for view, each in self.views.items()
@@ -111,7 +118,7 @@ class Viewed(Question):
 
     @property
     def moved(self) -> tuple[str, float]:
-        """What tells of the machine, and how far that has moved from base to head at most."""
+        """The view of the machine that changed most from base to head, and by how much."""
         there = {
             view: float(self.views[view].estimate)
             for view in (*OF_MACHINE, CEILING)
@@ -128,17 +135,18 @@ def viewed(
     smallest: float,
     told: float = LIMITS.told,
 ) -> Viewed:
-    """`views`: one of PRIMARY at least."""
+    """The evidence on a point or family. `views` must have at least one of PRIMARY."""
     looked = {view: between(*both) for view, both in views.items()}
     return Viewed(name, family, looked[_tested(looked)], smallest, views=looked, told=told)
 
 
 def between(base: Mapping[int, float], head: Mapping[int, float]) -> Difference:
+    """The difference of two series of launches."""
     return apart(*(np.array(list(side.values())) for side in (base, head)))
 
 
 def judged(rows: Sequence[Viewed]) -> list[Judged]:
-    """All of one level, corrected together."""
+    """The verdicts on all rows of one level, corrected together."""
     return [
         row.judged(*_verdict(row), _detectable(row, JUDGED.rate / len(rows)))
         for row in together(rows)
@@ -150,28 +158,26 @@ def _tested(views: Mapping[str, object]) -> str:
 
 
 def _verdict(row: Viewed) -> tuple[str, str]:
-    """The word, and what spoke against a change that the tested view shows."""
+    """The verdict; and the reason if evidence speaks against the change that the tested view
+    shows.
+    """
     if not (way := row.changed(JUDGED.rate)):
         return _same(row)
     if doubts := [
         view for view, each in row.others.items() if not each.shows(way, LIMITS.agree, row.smallest)
     ]:
-        return INCONCLUSIVE, f"{way} {row.primary}, which is not seen {' nor '.join(doubts)}"
+        return INCONCLUSIVE, f"{way} {row.primary}, but not {' nor '.join(doubts)}"
     view, moved = row.moved
     if (away := row.told * abs(moved)) > abs(row.found.estimate):
         machine = f"the machine changed: {view} took {math.expm1(moved):+.1%} of base's time"
         return (
             CONTAMINATED,
             (
-                f"{way} {row.primary}, but {machine}: less than {as_share(away):.1%} is not told"
-                " from it"
+                f"{way} {row.primary}, but {machine}: a change below {as_share(away):.1%} cannot be"
+                " told from that"
             ),
         )
-    alone = (
-        ""
-        if row.primary != SECONDS
-        else "no witness was measured beside it: judged on its seconds alone"
-    )
+    alone = "" if row.primary != SECONDS else "it has no witness: judged by its seconds alone"
     return REGRESSION if way == SLOWER else IMPROVEMENT, alone
 
 
@@ -189,7 +195,7 @@ def _same(row: Viewed) -> tuple[str, str]:
             EQUIVALENT,
             f"{took}, and the run's own ceiling moved by {_signed(ceiling)} of base's time",
         )
-    return INCONCLUSIVE, f"{took}, and the run's own ceilings do not say that the machine changed"
+    return INCONCLUSIVE, f"{took}, but the run's own ceilings do not show that the machine changed"
 
 
 def _signed(found: Difference) -> str:
@@ -197,7 +203,9 @@ def _signed(found: Difference) -> str:
 
 
 def _detectable(row: Viewed, chance: float) -> float:
-    """The smallest slowdown, alone among its like, that would have been called a regression."""
+    """The smallest slowdown of this point or family alone that would have been called a
+    regression.
+    """
     least = math.log1p(row.smallest)
     needed = (
         row.found.detectable(chance, max(least, row.told * abs(row.moved[1]))),

@@ -1,4 +1,4 @@
-"""The sides of a made-up comparison, for tests of what is made of them."""
+"""The sides of a made-up comparison."""
 
 from dataclasses import replace
 
@@ -24,7 +24,7 @@ def side(records, run="base", planned=None, **identity):
 
 
 def measured(point=DECODE, rate=8.0, twin=10.0, luck=LUCK, **facts):
-    """The point at `rate` GB/s beside its twin, in launches of some luck that the twin does not
+    """The point at `rate` GB/s beside its twin. Launches have random luck that the twin does not
     share.
     """
     beside = {} if twin is None else {"twin": [twin]}

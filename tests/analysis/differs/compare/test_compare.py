@@ -1,4 +1,4 @@
-"""Two made-up runs held against each other: every word with its reason."""
+"""Comparisons of two made-up runs: every verdict with its reason."""
 
 import math
 from dataclasses import replace
@@ -39,7 +39,7 @@ from tests.made_run import DECODE, MACHINE, MIB, READ, failed, visit
 
 
 def test_a_slower_head():
-    """By 10% beside a twin that is as fast as it was: of C(20, 10) orders of the launches one is so
+    """10% slower beside an unchanged twin. One of C(20, 10) orders of the launches is that
     extreme.
     """
     found = compared(measured(), measured(rate=8 / 1.1))
@@ -66,7 +66,7 @@ def test_a_slower_head():
 
 
 def test_several_queries_are_compared_with_as_many():
-    """And not with one, nor under another mask."""
+    """Not with one query, and not under another mask."""
     several = [
         replace(DECODE, shape=replace(DECODE.shape, q_len=4, mask=mask))
         for mask in ("chain", "tree")
@@ -124,8 +124,8 @@ def test_the_smallest_effect_can_be_asked_for():
 
 
 def test_a_machine_that_is_slower_for_all():
-    """Both the point and its twin take 20% longer. Only the run's own ceiling can say that the
-    machine did it.
+    """Both the point and its twin take 20% longer. Only the run's own ceiling can show that the
+    machine changed.
     """
     base, head = measured(), measured(rate=8 / 1.2, twin=10 / 1.2)
     row = only(compared(base, head))
@@ -142,7 +142,7 @@ def test_a_machine_that_is_slower_for_all():
     [(1 / 1.2, 1 / 1.2, EQUIVALENT), (1.2, 1 / 1.2, INCONCLUSIVE), (1 / 1.2, 1.2, INCONCLUSIVE)],
 )
 def test_a_ceiling_that_moved_the_other_way_explains_nothing(seconds, ceiling, word):
-    """Times of the point and its twin, and of reads, as shares of base's."""
+    """Times of the point, its twin, and reads, as shares of base's."""
     base, head = measured(), measured(rate=8 / seconds, twin=10 / seconds)
     row = only(compared([*base, *probes(READ)], [*head, *probes(READ, 20 / ceiling)]))
     assert row.verdict == word and ("do not say" in row.note) is (word == INCONCLUSIVE)
@@ -162,7 +162,7 @@ def test_a_ceiling_that_moved_the_other_way_explains_nothing(seconds, ceiling, w
 def test_what_the_machine_can_have_done_is_no_regression(head, where):
     row = only(compared([*measured(), *probes(CLOCK), *probes(FMA)], head))
     assert (row.verdict, row.effect) == (INCONCLUSIVE, pytest.approx(0.2))
-    assert row.note.startswith("slower beside its witness, which is not seen") and where in row.note
+    assert row.note.startswith("slower beside its witness, but not") and where in row.note
     assert only(compared(head, [*measured(), *probes(CLOCK), *probes(FMA)])).note.startswith(
         "faster beside"
     )
@@ -181,10 +181,10 @@ def test_a_real_change_shows_in_every_view():
     [(1.1, REGRESSION), (1 / 1.1, REGRESSION), (1.3, CONTAMINATED), (1 / 1.3, INCONCLUSIVE)],
 )
 def test_a_machine_that_changed_by_more(machine, word):
-    """The point is 20% slower beside a twin that takes 1.1 or 1.3 times as long as it did, or that
-    much less: then its seconds say that it is faster.
+    """The point is 20% slower beside its twin, whose time changed by a factor of 1.1 or 1.3 either
+    way. Where it fell, seconds say that the point is faster.
     """
-    follow = [1 + 0.05 * math.sin(n) for n in range(LAUNCHES)]  # what a launch does to both
+    follow = [1 + 0.05 * math.sin(n) for n in range(LAUNCHES)]  # noise of a launch
     launched = lambda rate, twin: [
         visit(n, {"point": [rate * times * LUCK[n]], "twin": [twin * times]})
         for n, times in enumerate(follow)
@@ -275,7 +275,7 @@ def test_in_another_environment_a_point_needs_its_witness():
     found = compare(side(both), side(both, "head", environment="e2"), "")
     assert found.points[0].verdict == NOT_COMPARABLE and found.verdict == INCONCLUSIVE
     assert found.missing == (
-        f"{POSITION.name}: the environments differ, and no witness was measured beside it",
+        f"{POSITION.name}: the environments differ, and the point has no witness",
     )
 
 
@@ -315,10 +315,10 @@ BAD = {
         *GOOD[1:],
     ],
     "never visited in head": [],
-    "a pass moves 16777216 compulsory bytes in base and 33554432 in head": measured(
+    "a pass moves 16777216 compulsory bytes in base, but 33554432 in head": measured(
         walked=512 * MIB
     ),
-    "base walks 16 slices in turn and head 8": measured(walked=128 * MIB, layers=8),
+    "base walks 16 slices in turn, but head 8": measured(walked=128 * MIB, layers=8),
 }
 
 
@@ -334,7 +334,7 @@ def test_a_point_that_cannot_be_compared_is_said(why):
     assert found.points[0].note == why and found.missing == (f"{DECODE.name}: {why}",)
     assert found.points[0].family == "decode.flash.head.f16 DRAM"
     assert found.verdict == INCONCLUSIVE, "nobody knows whether it is as fast"
-    with pytest.raises(NotComparable, match="none can be compared"):
+    with pytest.raises(NotComparable, match="no point that both runs have can be compared"):
         compare(side(GOOD), side(BAD[why], "head", planned=(DECODE,)), "")
 
 
@@ -351,7 +351,7 @@ def test_points_of_one_side_are_said():
 
 
 def test_families_are_of_one_kernel_and_place():
-    """A slice of 16 KiB in rotation over 16 fits caches; tiers of one kernel are one family."""
+    """A slice of 16 KiB in rotation over 16 fits caches. Tiers of one kernel are one family."""
     near, tier = replace(DECODE, residency="hot"), replace(DECODE, isa="avx2")
     records = [*GOOD, *measured(tier), *measured(near, walked=MIB)]
     names = {row.name: row.family for row in compared(records, records).points}
@@ -388,8 +388,8 @@ def test_smallest_effects(asked, learned, private, beyond, family):
 
 
 def test_noise_is_learned_from_runs_of_one_build():
-    """Every two of three runs differ by 10%, 10% and 21% of base's time: by hand 1.5 times nearly
-    the largest.
+    """The three pairs of three runs differ by 10%, 10% and 21% of base's time. By hand: 1.5 times
+    almost the largest.
     """
     runs = [side(measured(rate=8 / 1.1**n), f"run {n}") for n in range(3)]
     found = learn(runs)

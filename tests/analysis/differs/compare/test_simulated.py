@@ -1,5 +1,5 @@
-"""How often comparisons of made-up runs cry wolf, and how often they see what is there. Seeded, and
-quick.
+"""How often comparisons of made-up runs give a false alarm, and how often they find a real change.
+Seeded, and fast.
 """
 
 import math
@@ -19,7 +19,9 @@ POINT_EFFECT, FAMILY_EFFECT = 0.05, 0.03
 
 @pytest.mark.parametrize("noise", [lognormal, bimodal, shared])
 def test_a_family_is_tested_exactly(noise):
-    """Its launches are medians over points, about middles that do not know the sides."""
+    """Its launches are medians over points. What is subtracted from each point does not depend on
+    the sides.
+    """
     chances = []
     for _ in range(1000):
         values = noise((1, 5, 2 * LAUNCHES))[0] + DICE.normal(0, 3, (5, 1))
@@ -37,7 +39,9 @@ def test_a_family_is_tested_exactly(noise):
 
 
 def suite(base, head):
-    """Words of points and of families. `base`, `head`: by view, logarithms of points x launches."""
+    """The verdicts of points and of families. `base`, `head`: by view, logarithms of points x
+    launches.
+    """
     views = [
         {view: tuple(dict(enumerate(side[view][place])) for side in (base, head)) for view in base}
         for place in range(POINTS)
@@ -54,8 +58,8 @@ def suite(base, head):
 
 
 def run(draw, machine=0.0, follows=1.0, noise=0.03, slower=0.0, family=0):
-    """Views of one run: the `machine` of each launch moves the witnesses, and points by the share
-    that they follow.
+    """The views of one run. The `machine` of each launch moves the witnesses, and moves each point
+    by the share that it follows.
     """
     own = draw.normal(0, noise, (POINTS, LAUNCHES))
     own[family::FAMILIES] += math.log1p(slower)
@@ -68,8 +72,8 @@ def words(rows):
 
 
 def test_a_machine_that_drifts_from_run_to_run_is_no_regression():
-    """Launches follow each other in a random walk, base's first: their seconds tell the runs apart,
-    as they should not; what is beside them in the same rounds has walked along.
+    """Launches follow a random walk, base's first. Their seconds tell the runs apart, as they
+    should not; the ratios to witnesses of the same rounds do not.
     """
     draw = np.random.default_rng(1)
     seconds = changed = 0
@@ -87,8 +91,8 @@ def test_a_machine_that_drifts_from_run_to_run_is_no_regression():
 @pytest.mark.parametrize("within", [0.0, 0.1])
 @pytest.mark.parametrize("between", [-0.2, 0.2])
 def test_a_memory_that_is_another_in_each_run_is_no_change(between, within, follows):
-    """By 20% for all witnesses; points follow that, or half of it, or the core bounds them and they
-    do not.
+    """Memory changes by 20% for all witnesses. Points follow it fully or by half, or are core-bound
+    and do not follow.
     """
     draw = np.random.default_rng(2)
     alarms = 0
@@ -101,7 +105,7 @@ def test_a_memory_that_is_another_in_each_run_is_no_change(between, within, foll
 
 @pytest.mark.parametrize("moves", [-0.1, 0.1])
 def test_a_slower_family_is_found_on_a_machine_that_moved_by_less(moves):
-    """By 20 %, while launches differ by 10 % and the runs by as much."""
+    """It is 20 % slower; launches differ by 10 %, and so do the runs."""
     draw = np.random.default_rng(7)
     found = 0
     for _ in range(40):
@@ -116,8 +120,8 @@ def test_a_slower_family_is_found_on_a_machine_that_moved_by_less(moves):
     "noise", [0.05, *(pytest.param(noise, marks=pytest.mark.full) for noise in (0.02, 0.1))]
 )
 def test_what_is_said_to_be_detectable_is_detected(noise):
-    """A point alone is slower by what its suites said, as a median, could be seen: nine times in
-    ten.
+    """A single point is slower by the median of what was said to be detectable. It is found nine
+    times in ten.
     """
     draw = np.random.default_rng(5)
     unchanged = [

@@ -1,4 +1,4 @@
-"""The views that a comparison is of, by hand."""
+"""The views of a comparison, computed by hand."""
 
 import math
 from dataclasses import replace
@@ -49,7 +49,7 @@ def test_views_of_a_point():
 
 
 def test_the_witness_is_the_same_on_both_sides():
-    """The faster form over both runs, of those that both have."""
+    """The form that both runs have and that is the fastest over both."""
     base = by_launch(
         visit(n, {"point": [8.0], "twin": [10.0], "twin_ahead": [12.0], "core": [50.0]})
         for n in range(2)
@@ -74,7 +74,7 @@ def test_the_witness_is_the_same_on_both_sides():
         (DECODE, 256 * MIB, 20.0),
         (DECODE, 4096 * MIB, 20.0),
         (DECODE, 9 * MIB, 40.0),
-        (DECODE, 60 * MIB, None),  # further than twice from either
+        (DECODE, 60 * MIB, None),  # more than a factor of two from either
         (replace(DECODE, residency="evicted"), 1 * MIB, 20.0),
         (STORE, 256 * MIB, 15.0),
         (STORE, 8 * MIB, None),
