@@ -141,7 +141,7 @@ OK = [
     (
         "core clock",
         (
-            "3.00 GHz under load on 2 threads, 0% of it swing; nominal 2.60; current 3.00; highest"
+            "3.00 GHz under load on 2 threads, varies by 0%; nominal 2.60; current 3.00; highest"
             " 3.80"
         ),
         {},
@@ -177,7 +177,7 @@ WARN = [
     ("other tasks", "2.0 runnable", {"live": {"quiet": stat(running=3)}}),
     ("other tasks", "busy 50% of the time", {"live": {"quiet": stat(user=20)}}),
     ("steal", "10.0% of the time now", {"live": {"busy": stat(idle=20, user=18, steal=2)}}),
-    ("allowed CPUs", "1 of 2: 1; L3 shared with 0", {"allowed": (1,)}),
+    ("allowed CPUs", "1 of 2: 1; they share an L3 with 0", {"allowed": (1,)}),
     ("SMT", "CPUs 3", {"cpus": 4, "threads": 2, "on": (0, 2), "allowed": (0, 1, 2)}),
     ("SMT", "2 cores would run two threads", {"cpus": 4, "threads": 2, "on": (0, 1, 2, 3)}),
     ("CPU quota", "1.5 CPUs' worth of time; threads: 2, allowed CPUs: 2", {"quota": 1.5}),
@@ -190,7 +190,7 @@ WARN = [
     ("core clock", "2.00 GHz", {"live": {"rounds": ((2.0, 2.0),) * 4}}),
     (
         "core clock",
-        "10% of it swing",
+        "varies by 10%",
         {"live": {"rounds": ((3.0, 3.0), (3.0, 2.7), (3.0, 2.7), (3.0, 2.7))}},
     ),
     ("core clock", "3.00 to 3.50 GHz", {"live": {"rounds": ((3.0, 3.5),) * 4}}),
@@ -218,8 +218,8 @@ UNKNOWN = [
     ("turbo", "neither 0 nor 1", {"tree": {f"{CPU}/intel_pstate/no_turbo": "-1"}}),
     ("turbo", "no_turbo", {"without": [f"{CPU}/intel_pstate/no_turbo"]}),
     ("other tasks", "not understood", {"tree": {"/proc/stat": "cpu0 many"}, "live": {"quiet": {}}}),
-    ("other tasks", "stands still", {"live": {"quiet": {}}}),
-    ("other tasks", "stands still", {"tree": {"/proc/stat": "intr 0\n"}, "live": {"quiet": {}}}),
+    ("other tasks", "does not advance", {"live": {"quiet": {}}}),
+    ("other tasks", "does not advance", {"tree": {"/proc/stat": "intr 0\n"}, "live": {"quiet": {}}}),
     (
         "steal",
         "does not count",
