@@ -186,7 +186,7 @@ def test_published_models_have_as_many_active_parameters_as_is_said_of_them():
 @pytest.mark.parametrize(
     ("facts", "tensors", "total", "why"),
     [
-        ({}, None, None, "there is no model.safetensors.index.json"),
+        ({}, None, None, "its folder has no model.safetensors.index.json"),
         ({}, names(32, *DENSE), 17, "states 17 bytes"),
         ({}, names(32, *DENSE, "mlp.odd.weight"), None, "names of unknown size"),
         (
@@ -276,7 +276,7 @@ def test_a_gguf_file_of_experts_and_latent_rows(tmp_path):
 def test_windows_of_gguf_files(arch, tokens, tmp_path):
     path = gguf_file(tmp_path / "w.gguf", arch, BASE | {"attention.sliding_window": 128}, {})
     if tokens is None:
-        with pytest.raises(BadArgument, match="nothing says which"):
+        with pytest.raises(BadArgument, match="the file does not say which"):
             find(str(path))
     else:
         assert streamed_bytes(read(path)[0]) == 2 * 8 * 64 * 2 * tokens

@@ -77,7 +77,7 @@ def test_an_interpreter_is_told_by_the_version_that_it_has(tmp_path):
         ("ggml", "HEAD", BadArgument, "neither a library nor an interpreter"),
         ("ggml", "text", BadLibrary, "is no library"),
         ("ggml", "folder", BadLibrary, "it is a folder"),
-        ("numpy", "libggml.so", Refused, "takes no library but its own"),
+        ("numpy", "libggml.so", Refused, "only takes its own library"),
         ("numpy", "python", Refused, "Permission denied"),
     ],
 )
@@ -241,7 +241,7 @@ def test_exit_codes(monkeypatch, capsys, paths, execute, code, said):
         ("--engine=", Exit.USAGE, "--engine: ''"),
         ("--engine ggml --dtype i8", Exit.USAGE, "ggml@base has no position i8"),
         ("--engine ggml --only nothing.*", Exit.USAGE, "--only nothing.*"),
-        ("--engine numpy", Exit.REFUSED, "takes no library but its own"),
+        ("--engine numpy", Exit.REFUSED, "only takes its own library"),
         ("--engine ggml --suite gate", Exit.USAGE, "no engine but ours"),
     ],
 )

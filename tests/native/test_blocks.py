@@ -124,7 +124,7 @@ def test_a_shared_block_is_not_written(pool, pair):
 @pytest.mark.parametrize(
     ("share", "said"),
     [
-        (lambda pool, one, two: pool.share(one, two, 12), "tokens is 12: the last block"),
+        (lambda pool, one, two: pool.share(one, two, 12), "tokens is 12: both sequences"),
         (lambda pool, one, two: pool.share(one, two, 24), "tokens is 24"),
         (lambda pool, one, two: pool.share(one, one, 8), "sequence 0 has tokens"),
         (lambda pool, one, two: pool.share(one, two, 8, of=1), "of is 1"),

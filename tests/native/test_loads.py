@@ -103,5 +103,5 @@ def test_loads_of_others(arena, team, load):
 
 def test_a_library_without_loads(monkeypatch, team):
     monkeypatch.setattr(team.library, "lib", object())
-    with pytest.raises(Unsupported, match="too old to do a run beside a load"):
+    with pytest.raises(Unsupported, match="too old to run a load beside a run"):
         team.library.refuse_no_loads()

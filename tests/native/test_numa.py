@@ -53,5 +53,5 @@ def test_the_kernel_says_so_too():
 
 
 def test_a_node_that_is_not_there():
-    with Arena(MIB, "base") as arena, pytest.raises(Unsupported, match="the system refuses mbind"):
+    with Arena(MIB, "base") as arena, pytest.raises(Unsupported, match="the system refused mbind"):
         numa.bind(arena, [63])

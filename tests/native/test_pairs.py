@@ -199,9 +199,9 @@ def test_a_pair_of_one_and_the_same_is_written_plainly():
 @pytest.mark.parametrize(
     ("dtype", "said"),
     [
-        ("q8_0+", r"'q8_0\+' is no pair of dtypes: one is missing"),
-        ("+f16", r"'\+f16' is no pair of dtypes: one is missing"),
-        ("f16+f99", r"'f16\+f99' is no pair of dtypes: 'f99' is not known \(one of: f32, f16"),
+        ("q8_0+", r"'q8_0\+' is not a pair of dtypes: one is missing"),
+        ("+f16", r"'\+f16' is not a pair of dtypes: one is missing"),
+        ("f16+f99", r"'f16\+f99' is not a pair of dtypes: 'f99' is not known \(one of: f32, f16"),
         ("f16+i8+f16", r"'i8\+f16' is not known"),
         ("f16 + i8", "'f16 ' is not known"),
     ],

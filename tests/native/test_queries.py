@@ -107,7 +107,7 @@ def test_one_query_is_one_without_that_axis(data, cache):
         ({"q": np.zeros((2, 0, 4, 16), np.float32)}, r"q has the shape \[2, 0, 4, 16\]"),
         ({"mask": "full"}, "mask: 'full' is not known"),
         ({"mask": "tree"}, "mask tree needs a tree"),
-        ({"mask": "block", "tree": CHAIN}, "tree: mask block has none"),
+        ({"mask": "block", "tree": CHAIN}, "a tree is given, but mask is block"),
         ({"tree": CHAIN[1:]}, r"tree is of bool and the shape \[4, 5\]"),
         ({"tree": CHAIN.astype(int)}, "tree is of int64"),
         ({"queries": [6, 1]}, "queries: a sequence has 6; q has 5 of each"),

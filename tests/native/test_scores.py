@@ -88,7 +88,7 @@ def test_what_is_refused(data, facts, words):
 @pytest.mark.parametrize(
     ("facts", "words"),
     [
-        ({"kept": 2}, "kept is 2, and there is no window"),
+        ({"kept": 2}, "kept is 2, but no window"),
         ({"kept": -1, "window": 4}, "kept is -1"),
         ({"kept": 1.5, "window": 4}, "kept is 1.5"),
     ],

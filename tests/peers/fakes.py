@@ -24,7 +24,7 @@ FAULTS = {  # what is said of each
     "Crashing": "its process was killed by SIGABRT: b.c:7: GGML_ASSERT(n % 32 == 0) failed",
     "Broken": "ValueError: no such thing",
     "Closing": "its process ended with exit code 1: OSError: [Errno 9] Bad file descriptor",
-    "Scribbling": "it said something else",
+    "Scribbling": "its answer is not valid",
 }
 LATER = {"Vanishing": "/vanishing: No such file or directory"}  # in the second launch
 _SAID = (

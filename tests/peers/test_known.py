@@ -33,8 +33,8 @@ MODULES = {
     "raises": "raise RuntimeError('broken')",
 }
 SAID = {
-    "leaves": "leaves: SystemExit: its module ends Python with 0",
-    "quits": "quits: SystemExit: its module ends Python with no licence",
+    "leaves": "leaves: SystemExit: importing its module ended Python with 0",
+    "quits": "quits: SystemExit: importing its module ended Python with no licence",
     "interrupts": "interrupts: KeyboardInterrupt",
     "raises": "raises: RuntimeError: broken",
 }
@@ -226,7 +226,7 @@ def test_vllm_names_the_torch_that_its_package_does(beside):
     )
     assert told(Vllm, "") == (
         "0.1",
-        f"it needs torch 3.1.2+cpu, and there is 2.0.1: {sys.executable} -m pip install"
+        f"it needs torch 3.1.2+cpu, but has 2.0.1: {sys.executable} -m pip install"
         " 'torch==3.1.2+cpu' --extra-index-url https://download.pytorch.org/whl/cpu",
         "",
     )

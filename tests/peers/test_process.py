@@ -76,7 +76,7 @@ def test_nothing_is_left_where_who_began_it_is_killed(state):
 )
 def test_what_is_no_python_is_told_with_what_helps(python, said):
     found = known("numpy", python=python)
-    assert said in found.lacking and "name a Python that has numpy" in found.lacking
+    assert said in found.lacking and "give a Python that has numpy" in found.lacking
     assert "\n" not in found.lacking and not found.version
 
 

@@ -306,7 +306,7 @@ def test_a_library_of_before_is_refused(monkeypatch):
     records = visits(FAMILIES["decode"])
     assert not records[DECODE].error
     for point in FAMILIES["decode"][1:]:
-        assert "is of a kvbench that read nothing between passes" in records[point].error
+        assert "is too old to read memory between passes" in records[point].error
     with Ground(default_library()) as ground, bench(FAMILIES["append"][1], ground, bench_of) as one:
         with pytest.raises(Unsupported, match="newer build"):
             _ = one.own

@@ -155,7 +155,7 @@ def test_a_library_of_before_has_no_steps(monkeypatch):
     assert "step" in {kernel.op for kernel in kernels_of(library)}
     monkeypatch.setattr(Library, "takes_series", False)
     assert "step" not in {kernel.op for kernel in kernels_of(library)}
-    with pytest.raises(Unsupported, match="older than whole steps"):
+    with pytest.raises(Unsupported, match="too old for whole steps"):
         Series(library, (), (), 1)
 
 
