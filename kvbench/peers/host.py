@@ -75,7 +75,7 @@ class Host(Closing):
         self, *layers: "PeerStep", passes: int = 1, between: None = None, load: object = None
     ) -> Times:
         if load is not None:
-            raise Unsupported("no load runs beside an engine's step", "leave out chase and neighbour")
+            raise Unsupported("no load runs beside an engine's step", "leave out the load")
         start = perf_counter()
         taken, switches, faults = self.ask("run", [each.layer for each in layers], passes)
         wall = perf_counter() - start

@@ -138,7 +138,6 @@ class Peer:
     """Base class of peers. Subclasses import their engine at first use, so that listing them is
     quick.
 
-    
     formats:  by dtype of the store: the largest allowed error of an output, as a share of the
               outputs' root mean square. The engine's own arithmetic explains so much on up to LONG
               tokens; on longer contexts the limit grows in proportion.

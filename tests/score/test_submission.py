@@ -144,5 +144,5 @@ def test_twice_the_same_file_is_refused(tmp_path, archive):
     with tarfile.open(tmp_path / "x.tar.gz", "w:gz") as tar:
         for _ in range(2):
             tar.addfile(tarfile.TarInfo("score.json"))
-    with pytest.raises(BadRun, match="or there twice"):
+    with pytest.raises(BadRun, match="or occurs twice"):
         checked(tmp_path / "x.tar.gz")

@@ -240,7 +240,7 @@ def test_a_manifest_has_its_line_and_names_its_own_points_alone(tmp_path):
     run = measured(tmp_path / "run")
     other = replace(run.manifest.line.points[0], dtype="f32")
     strange = replace(run.manifest, line=Contrast(KERNEL, (other,)))
-    with pytest.raises(BadArgument, match="none of plan.points"):
+    with pytest.raises(BadArgument, match="is not in plan.points"):
         RunDirectory.create(tmp_path / "other", strange)
 
 

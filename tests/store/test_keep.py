@@ -66,7 +66,7 @@ def test_two_that_are_not_apart_are_refused(filled, head, tmp_path, run, place):
 def test_only_a_run_that_nobody_writes_is_replaced(filled, head, tmp_path, monkeypatch):
     (tmp_path / "mine").mkdir()
     (tmp_path / "mine" / "journal.jsonl").write_text("dear diary")
-    with pytest.raises(BadRun, match="is no run directory"):
+    with pytest.raises(BadRun, match="is not a run directory"):
         keep(head, tmp_path / "mine")
     assert files(tmp_path / "mine") == {"journal.jsonl": b"dear diary"}
     before = files(filled)

@@ -77,7 +77,7 @@ def test_a_creation_that_is_killed_leaves_a_run_or_none(folder):
             assert RunDirectory.open(folder).records == []
             seen.add("whole")
         except BadRun as error:
-            assert "is no run directory" in str(error)
+            assert "is not a run directory" in str(error)
             seen.add("none")
             RunDirectory.create(folder, manifest()).close()
         assert sorted(path.name for path in folder.iterdir()) == [JOURNAL, "manifest.json"]
