@@ -113,7 +113,7 @@ def _fastest(points: Sequence[Point], records: Iterable[Record], bits: int) -> s
     own = [point for point in points if width(point) == bits]
     if not (right := [point for point in own if point in seconds and point not in errors]):
         why = next((errors[point] for point in own if point in errors), "there is none")
-        raise WrongAnswer(f"no kernel of {bits} bits gives right answers: {why}", "run kvbench verify")
+        raise WrongAnswer(f"no kernel of {bits} bits answers right: {why}", "run kvbench verify")
     best = right[0]
     for point in right[1:]:
         best = point if seconds[best] > _FASTER * seconds[point] else best

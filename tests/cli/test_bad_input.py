@@ -161,7 +161,7 @@ CASES = [  # what is called, and words of the line; {run} is a run directory
     # report, compare and gate
     ("report", "RUN"),
     ("report none", "none"),
-    ("report {run}/folder", "no run directory"),
+    ("report {run}/folder", "not a run directory"),
     ("report {run}/manifest.json", "manifest.json"),
     ("report {run} {run}", "--out", "-o"),
     ("report {run} --format pdf", "pdf", "html"),

@@ -284,7 +284,7 @@ def test_add_replaces_a_copy_of_the_same_run(capsys, tmp_path):
 
 def test_add_refuses(capsys, tmp_path, root):
     refused(
-        capsys, "history", "add", str(tmp_path), "--root", str(root), words=["no run directory"]
+        capsys, "history", "add", str(tmp_path), "--root", str(root), words=["not a run directory"]
     )
     (other,) = made.write(tmp_path / "from", made.flat(1, 1), first=500)
     other = other.rename(other.with_name("run-0000"))

@@ -137,7 +137,7 @@ def test_a_broken_run_is_told_and_left_out(root):
     assert len(notes) == 3 and all(
         f"run-000{number}" in note for number, note in enumerate(notes, 2)
     )
-    with pytest.raises(BadRun, match=r"journal.jsonl:1 is no record"):
+    with pytest.raises(BadRun, match=r"journal.jsonl:1 is not a record"):
         summarized(root / "run-0004")
 
 

@@ -130,7 +130,7 @@ def test_where_no_core_is_left_to_chase_a_score_is_as_valid(still, tmp_path, cap
 def test_where_no_kernel_is_right_there_is_no_score(still, tmp_path, capsys):
     still(lambda job: (replace(r, samples=(), error="is off by 1") for r in made.played(job)))
     assert (
-        "no kernel of 16 bits gives right answers: is off by 1"
+        "no kernel of 16 bits answers right: is off by 1"
         in errors_of(capsys, "score", "--out", str(tmp_path / "run"), code=4)
         and not (tmp_path / "run").exists()
     )

@@ -102,8 +102,8 @@ def test_one_bomb_costs_the_page_nothing_but_itself(tmp_path, capsys):
 @pytest.mark.parametrize(
     ("name", "edit", "words"),
     [
-        ("journal.jsonl", lambda text: text[:-1000] + b"\n", "journal.jsonl:132 is no record"),
-        ("journal.jsonl", lambda text: b"[" * 100_000 + b"\n", "journal.jsonl:1 is no record"),
+        ("journal.jsonl", lambda text: text[:-1000] + b"\n", "journal.jsonl:132 is not a record"),
+        ("journal.jsonl", lambda text: b"[" * 100_000 + b"\n", "journal.jsonl:1 is not a record"),
         ("machine.json", lambda text: b"{}", "machine.json"),
         ("manifest.json", lambda text: b"{", "manifest.json"),
         ("longer/manifest.json", lambda text: b"null", "longer/manifest.json"),

@@ -243,7 +243,7 @@ def test_a_line_that_is_not_the_run_s_is_named(filled, facts, said):
     (filled / JOURNAL).write_text("".join(lines))
     with pytest.raises(BadRun) as raised:
         RunDirectory.open(filled)
-    refused(raised.value, f"{filled / JOURNAL}:5 is no record", said)
+    refused(raised.value, f"{filled / JOURNAL}:5 is not a record", said)
 
 
 @pytest.mark.parametrize(
@@ -267,7 +267,7 @@ def test_a_latency_that_none_is_is_not_read(filled, facts, said):
     (filled / JOURNAL).write_text("".join(lines))
     with pytest.raises(BadRun) as raised:
         RunDirectory.open(filled)
-    refused(raised.value, f"{filled / JOURNAL}:{number + 1} is no record", said)
+    refused(raised.value, f"{filled / JOURNAL}:{number + 1} is not a record", said)
 
 
 def test_the_machine_of_another_run_is_not_this_one_s(filled, tmp_path):

@@ -190,7 +190,7 @@ def test_all_busy_cpus_are_watched():
 @pytest.mark.parametrize(
     ("facts", "said"),
     [
-        ({}, "leaves no core of its NUMA nodes free for a chase (fewer --threads)"),
+        ({}, "leaves no core of its NUMA nodes free for a chase (use fewer --threads)"),
         ({"chase": "remote"}, "no other NUMA node has a core that may chase"),
         ({"chase": "sibling"}, "no core of the point has an SMT sibling that may chase"),
         ({"op": "bulk", "variant": "plain"}, "beside decode or append, not beside bulk"),

@@ -109,7 +109,7 @@ def test_coins_decide_who_is_first(met, place):
         ("head", "tired", "is off by"),
         ("base", "dying", "its process ended with exit code 3"),
         ("head", "timeless", "it says 0 s, of "),
-        ("head", "weightless", "it says that a step reads 0 bytes"),
+        ("head", "weightless", "it reports that a step reads 0 bytes"),
     ],
 )
 def test_a_fault_is_an_error_that_names_the_side(met, place, side, name, said):
