@@ -12,7 +12,7 @@ from kvbench.native.library import Library
 def reshaped(
     library: Library, q_heads: int, sinks: Any, softcap: Any, slopes: Any
 ) -> dict[str, Any]:
-    """Fields of kvb_decode, without those that change nothing. sinks, slopes: [q_heads]."""
+    """The fields of kvb_decode that change scores. sinks, slopes: [q_heads]."""
     own: dict[str, Any] = {}
     if cap := _cap(softcap):
         own["softcap"] = cap

@@ -110,7 +110,7 @@ def test_one_is_killed_and_the_others_come_back(tmp_path):
             for each in fleet(address, SWEEP, str(tmp_path / "there"), tmp_path / "here", told)
         }
     assert sorted(arrived) == ["a", "b", "c"]
-    assert arrived["b"].lost.startswith("its worker is gone; what it had finished is there in")
+    assert arrived["b"].lost.startswith("its worker is gone; the finished part is on the host in")
     for host in "ac":
         assert not arrived[host].lost and len(load(tmp_path / "here" / host).points) > 0
 

@@ -149,7 +149,7 @@ def test_a_wheel_is_the_library_in_it(tmp_path, cache):
     )
     for content in (b"", made.library.read_bytes()):
         wheel.write_bytes(content)
-        with pytest.raises(BadLibrary, match="is no wheel of kvbench"):
+        with pytest.raises(BadLibrary, match="is not a wheel of kvbench"):
             build(str(wheel))
     with pytest.raises(BadLibrary, match="cannot read .*other.whl"):
         build(str(tmp_path / "other.whl"))
@@ -157,7 +157,7 @@ def test_a_wheel_is_the_library_in_it(tmp_path, cache):
 
 def test_no_library(tmp_path):
     (tmp_path / "words.so").write_text("words")
-    with pytest.raises(BadLibrary, match="is no library"):
+    with pytest.raises(BadLibrary, match="is not a library"):
         build(str(tmp_path / "words.so"))
     with pytest.raises(BadLibrary, match="cannot read .*missing.so"):
         build(str(tmp_path / "missing.so"))
@@ -173,7 +173,7 @@ def test_no_revision(tree, tmp_path, cache):
         with pytest.raises(BadArgument, match="neither a revision") as caught:
             build(asked, tree)
         assert "fetch-depth: 0" in caught.value.hint
-    with pytest.raises(BadArgument, match="no source tree"):
+    with pytest.raises(BadArgument, match="not in a source tree"):
         build("v1", tmp_path)
     git(tree, "rm", "-r", "--cached", "kernels")
     git(tree, "commit", "-m", "without")

@@ -72,7 +72,7 @@ def test_a_revision_and_the_files_as_they_stand(project, places):
     assert (base.text, head.text) == (f"v1 ({commit[:7]})", "working tree of small")
     assert base.tree == said(project, "rev-parse", "v1^{tree}").strip()
     for side, (begun, ended) in zip((base, head), (lines[:2], lines[2:]), strict=True):
-        assert begun.startswith(f"building {side.text}, which no budget counts; it prints to ")
+        assert begun.startswith(f"building {side.text}, outside the budget; its output goes to ")
         assert re.fullmatch(r"built in .*(s|min)", ended)
 
 
@@ -161,23 +161,23 @@ def test_a_library_among_its_links(project, places):
 @pytest.mark.parametrize(
     ("more", "error", "words", "hint"),
     [
-        ({"product": "/usr/lib/x.so"}, BadArgument, "no path in the checkout", "by its path"),
-        ({"product": "build/../../x.so"}, BadArgument, "no path in the checkout", "by its path"),
-        ({"product": ""}, BadArgument, "no path in the checkout", "by its path"),
-        ({"base": "never"}, BadArgument, "never is no revision", "fetch-depth: 0"),
-        ({"head": "--help"}, BadArgument, "--help is no revision", "fetch-depth: 0"),
+        ({"product": "/usr/lib/x.so"}, BadArgument, "not a path in the checkout", "by its path"),
+        ({"product": "build/../../x.so"}, BadArgument, "not a path in the checkout", "by its path"),
+        ({"product": ""}, BadArgument, "not a path in the checkout", "by its path"),
+        ({"base": "never"}, BadArgument, "never is not a revision", "fetch-depth: 0"),
+        ({"head": "--help"}, BadArgument, "--help is not a revision", "fetch-depth: 0"),
         ({"product": "build/libsmal.so"}, BadLibrary, "left no build", f"did you mean {LIBRARY}"),
-        ({"command": "true"}, BadLibrary, "v1 .* left no build/libsmall.so", "the whole log is"),
-        ({"command": "exit 3"}, BadLibrary, "v1 .*: it ended with exit code 3", "the whole log is"),
-        ({"command": "kill $$"}, BadLibrary, "it ended with exit code 143", "the whole log is"),
-        ({"command": "nosuch"}, BadLibrary, "nosuch: .*not found", "the whole log is"),
+        ({"command": "true"}, BadLibrary, "v1 .* did not make build/libsmall.so", "the full log is"),
+        ({"command": "exit 3"}, BadLibrary, "v1 .*: it ended with exit code 3", "the full log is"),
+        ({"command": "kill $$"}, BadLibrary, "it ended with exit code 143", "the full log is"),
+        ({"command": "nosuch"}, BadLibrary, "nosuch: .*not found", "the full log is"),
         (
             {"command": f"{BUILD}; cp {LIBRARY} build/other.so", "product": "build/*.so"},
             BadArgument,
             "fits build/libsmall.so, build/other.so",
             "name one",
         ),
-        ({"command": f"mkdir build; echo > {LIBRARY}"}, BadLibrary, "is no library", "--product"),
+        ({"command": f"mkdir build; echo > {LIBRARY}"}, BadLibrary, "is not a library", "--product"),
         (
             {"command": f"mkdir build; ln -s '{sys.executable}' {LIBRARY}"},
             BadArgument,
@@ -210,11 +210,11 @@ def test_places_that_are_no_checkout(tmp_path, project, places, monkeypatch):
             built(source, **more).__enter__()
         assert caught.value.hint
 
-    refused(BadArgument, "never is no git repository", tmp_path / "never")
+    refused(BadArgument, "never is not a git repository", tmp_path / "never")
     git(tmp_path, "init", "empty")
     refused(BadArgument, "has no commit yet", tmp_path / "empty", base="HEAD")
     git(tmp_path, "clone", "--bare", project, "bare")
-    refused(BadArgument, "bare has no files that stand for", tmp_path / "bare")
+    refused(BadArgument, "bare has no files for", tmp_path / "bare")
     with built(tmp_path / "bare", head="HEAD", every=True) as (base, _):
         assert answer(base) == 1
     (project / ".git" / "worktrees").write_text("in the way")

@@ -75,7 +75,7 @@ def test_an_interpreter_is_told_by_the_version_that_it_has(tmp_path):
     ("engine", "name", "kind", "said"),
     [
         ("ggml", "HEAD", BadArgument, "neither a library nor an interpreter"),
-        ("ggml", "text", BadLibrary, "is no library"),
+        ("ggml", "text", BadLibrary, "is not a library"),
         ("ggml", "folder", BadLibrary, "it is a folder"),
         ("numpy", "libggml.so", Refused, "only takes its own library"),
         ("numpy", "python", Refused, "Permission denied"),

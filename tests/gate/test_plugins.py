@@ -93,6 +93,6 @@ def test_a_file_that_is_neither_is_refused(tmp_path, capsys):
 
 def test_a_plug_in_is_not_held_against_a_library(tmp_path, capsys):
     path = _example(tmp_path / "one.so").library
-    assert "is a plug-in, and libkvbench.so" in errors_of(
+    assert "is a plug-in, but libkvbench.so" in errors_of(
         capsys, "gate", "--base", str(path), "--head", str(INSTALLED), code=Exit.NOTHING
     )

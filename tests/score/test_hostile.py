@@ -116,7 +116,7 @@ def test_what_is_wrong_in_a_member_names_archive_and_member(name, edit, words, t
     with pytest.raises(BadRun) as raised:
         checked(file)
     told(raised.value, f"{file}/{name}" if "score" not in name else file, words)
-    assert raised.value.hint == "name an archive that kvbench score --pack has written"
+    assert raised.value.hint == "give an archive that kvbench score --pack wrote"
 
 
 def test_more_points_than_a_score_has_are_refused(tmp_path):
@@ -129,7 +129,7 @@ def test_more_points_than_a_score_has_are_refused(tmp_path):
     ]
     facts["plan"]["points"] += more
     file = packed(tmp_path / "x.tar.gz", parts | {"manifest.json": json.dumps(facts).encode()})
-    with pytest.raises(BadRun, match=r"manifest.json has 311 points, and a score 256 at most"):
+    with pytest.raises(BadRun, match=r"manifest.json has 311 points; a score has at most 256"):
         checked(file)
 
 
