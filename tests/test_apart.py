@@ -1,5 +1,5 @@
-"""A process of its own: it never outlives who waits for it, and where it ends early that is one
-clear line.
+"""A call in a child process: the child never outlives the waiting process, and an early end gives
+one clear line.
 """
 
 import os
@@ -21,7 +21,7 @@ def test_what_it_finds():
 
 
 def test_one_that_leaves_a_child_behind():
-    """Which holds its output open: that is not waited for."""
+    """The grandchild holds the output open: nobody waits for that."""
     with pytest.raises(Ended, match="ended with exit code 3"):
         apart(deserting, patience=30.0)
 
@@ -56,7 +56,7 @@ def refused():
 
 @pytest.mark.parametrize("process", ["kvbench.apart", "kvbench.watched", "kvbench.worker"])
 def test_one_that_is_asked_nothing_says_nothing(process):
-    """Its parent was interrupted where it began it."""
+    """Its parent was interrupted while starting it."""
     done = subprocess.run(
         [sys.executable, "-m", process], stdin=subprocess.DEVNULL, capture_output=True, check=False
     )
@@ -69,7 +69,7 @@ def test_its_prints_are_no_answer(capfd):
 
 
 def test_an_interruption_does_not_wait_for_it(tmp_path):
-    """It would take an hour. Nor does anything that it has begun live on."""
+    """The call would take an hour. Its children do not survive either."""
     begun = tmp_path / "begun"
 
     def interrupt():

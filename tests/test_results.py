@@ -1,4 +1,4 @@
-"""A run directory as a run: what it was measured on, what was checked before, what it says."""
+"""A run directory as a run: its machine, its preflight, its tables."""
 
 import subprocess
 import sys

@@ -1,5 +1,5 @@
-"""Launches as processes: what they answer, how they die, that nobody stays behind, and that no
-visit is made twice.
+"""Launches as processes: their answers and deaths; no process stays behind, and no visit is made
+twice.
 """
 
 import json
@@ -41,7 +41,7 @@ def test_a_launch_answers_for_every_point():
 
 
 def test_a_worker_is_ended_when_its_time_is_up():
-    """Within a visit of an hour: that is no fault of the point, and no record."""
+    """In a visit of an hour. That is not the point's fault, and gives no record."""
     long = replace(PLAN, points=(READ,), samples=3600, sample_time=1.0)
     assert list(launch(replace(job(long), until=time.monotonic() + 1.5))) == []
     budget = Budget(1.5)
@@ -49,7 +49,7 @@ def test_a_worker_is_ended_when_its_time_is_up():
 
 
 def test_memory_is_that_of_the_worker():
-    """And not of the larger process that it was forked from."""
+    """And not of the larger process that forked it."""
     held = b"k" * (512 << 20)
     assert all(0 < record.peak < len(held) for record in launch(job()))
 
@@ -93,8 +93,8 @@ def test_more_decides_what_launches_visit():
 
 
 def test_what_is_done_is_not_done_again():
-    """Cut off after any number of visits: the rest completes the run, as a new part of the launch
-    that was broken.
+    """Cut off after any number of visits: the rest completes the run, as a new part of the broken
+    launch.
     """
     whole = list(run(PLAN, HERE, {}, everything))
     for cut in range(len(whole) + 1):
@@ -127,7 +127,7 @@ def test_a_point_that_failed_is_not_tried_again():
 
 
 def test_a_point_that_lacked_memory_is_tried_in_the_next_launch():
-    """Once there is more, it has numbers."""
+    """Once there is more memory, it is measured."""
 
     def short(job):
         for point in job.points:
@@ -148,7 +148,7 @@ def test_a_point_that_lacked_memory_is_tried_in_the_next_launch():
 
 
 def test_a_dead_process_is_replaced_for_the_rest():
-    """It dies at every point in turn: each becomes an error, and all others are measured."""
+    """It dies at every point in turn: each gets an error, and all others are measured."""
 
     def dying(job):
         yield answered(job, job.points[0])
@@ -231,7 +231,7 @@ def test_a_worker_that_dies_or_hangs_in_a_visit_fails_that_one(end, said):
 
 @pytest.mark.parametrize("signal", [9, 11])
 def test_a_worker_that_dies_between_visits_fails_none(signal):
-    """What it was asked for is left to the next one."""
+    """The next worker does its job."""
     (record,) = launch(
         job(),
         ("-c", f"{HEAR} say({ANSWER!r}); sys.stdin.readline(); os.kill(os.getpid(), {signal})"),
@@ -247,7 +247,7 @@ def test_a_worker_that_is_killed_says_where():
 
 @pytest.mark.parametrize("end", ["os.kill(os.getpid(), 11)", "time.sleep(600)"])
 def test_nobody_is_left_of_a_worker_that_began_others(end, tmp_path):
-    """One of them holds its output: how it ended is told all the same."""
+    """One of them holds its output: the reason of its end is reported all the same."""
     mark, plan = tmp_path / "pid", replace(PLAN, patience=3.0)
     child = (
         f"child = os.fork(); child or time.sleep(600); open({str(mark)!r}, 'w').write(str(child))"
@@ -258,7 +258,7 @@ def test_nobody_is_left_of_a_worker_that_began_others(end, tmp_path):
 
 
 def test_a_worker_that_does_not_listen_is_stopped():
-    """Its job is more than a pipe holds."""
+    """Its job is larger than a pipe holds."""
     asked = replace(job(replace(PLAN, patience=0.5)), references="x" * (1 << 20))
     records = list(launch(asked, ("-c", "import time; time.sleep(600)")))
     assert len(records) == 3 and all(
@@ -286,8 +286,8 @@ def test_a_worker_that_talks_nonsense_is_stopped(line):
 
 
 def test_it_goes_on_only_when_it_is_told_to():
-    """A record must be kept before the next visit begins: the worker says how many go-aheads it had
-    heard by then.
+    """A record must be stored before the next visit begins: the worker reports how many go-aheads
+    it had received by then.
     """
     second = json.loads(ANSWER)
     second["record"]["point"] = PLAN.points[1].name
@@ -335,7 +335,7 @@ def test_the_worker_dies_with_its_parent():
 
 
 def test_a_point_that_cannot_be_measured_is_an_error_of_its_own():
-    """More memory than any machine has."""
+    """It needs more memory than any machine has."""
     impossible = replace(READ, bytes=1 << 60)
     records = {r.point: r for r in launch(job(replace(PLAN, points=(READ, impossible))))}
     assert records[READ].error == ""

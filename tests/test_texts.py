@@ -1,5 +1,5 @@
-"""Texts that somebody else wrote: nothing that is printed or written makes a terminal, browser or
-spreadsheet obey.
+"""Texts from others: nothing that is printed or written makes a terminal, browser or spreadsheet
+obey.
 """
 
 import csv
@@ -61,7 +61,7 @@ def test_a_bar_takes_no_markup(monkeypatch, capsys):
 
 @pytest.fixture(scope="module")
 def runs(tmp_path_factory):
-    """Two of a machine, whose every text is hostile."""
+    """Two runs of a machine whose every text is hostile."""
     machine = replace(made.NAMED, facts={"brand": Fact(EVIL, EVIL, "high", EVIL)}, warnings=(EVIL,))
     checks = [replace(made.CHECKS[0], value=EVIL, why=EVIL, advice=EVIL)]
     texts = {
@@ -130,7 +130,7 @@ def test_a_complaint(asked, capsys):
 
 
 def test_figures_ask_for_no_screen_and_no_home(tmp_path):
-    """And what Matplotlib thinks of that is nobody's business."""
+    """And Matplotlib's complaints about that are not shown."""
     nowhere = dict.fromkeys(("HOME", "XDG_CACHE_HOME", "XDG_CONFIG_HOME"), "/dev/null")
     command = [
         sys.executable,

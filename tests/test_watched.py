@@ -1,4 +1,4 @@
-"""A command and all that it begins end with it, and with whoever waits for it."""
+"""A command and all that it starts end with it, and with the process that waits for it."""
 
 import os
 import signal
@@ -36,7 +36,7 @@ def numbers(file):
 
 @pytest.mark.parametrize(("command", "code"), [("exit 3", 3), ("kill -9 $$", 137), ("cat", 0)])
 def test_its_exit_code(command, code):
-    """It cannot ask: there is nothing to read."""
+    """The command has no input."""
     with TemporaryFile() as prints:
         assert watched(("sh", "-c", command), prints, os.environ) == code
 

@@ -332,7 +332,7 @@ def keep(run: Path, place: Path, then: str = "then bless it again") -> None:
     head, base = run.resolve(), place.resolve()
     if head == base or head in base.parents or base in head.parents:
         raise BadArgument(
-            f"{place} and {run} are the same folder, or one is inside the other", "name two others"
+            f"{place} and {run} are the same folder, or one is inside the other", "name two that lie apart"
         )
     with ExitStack() as held, writing(place, then):
         held.enter_context(within(place))

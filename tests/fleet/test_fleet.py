@@ -1,4 +1,4 @@
-"""A fleet on this machine: three workers that pass for hosts. What has finished is kept, whoever is
+"""A fleet on this machine: three workers act as hosts. Finished runs are kept, whichever process is
 lost.
 """
 
@@ -37,7 +37,7 @@ def _started(*words, **environment):
 
 @contextmanager
 def cluster(tmp_path, names):
-    """A scheduler, and a worker for each name; all are processes."""
+    """Processes: a scheduler, and a worker for each name."""
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         address = f"tcp://127.0.0.1:{free.getsockname()[1]}"
@@ -81,9 +81,7 @@ def _all_there(address, count):
 
 
 def twice(test):
-    """Dask may lose a worker that got no CPU for long: what fails is tried once more, from the
-    beginning.
-    """
+    """Run a test again once if it fails: Dask may lose a worker that got no CPU for long."""
 
     @functools.wraps(test)
     def tried(tmp_path):

@@ -1,4 +1,4 @@
-"""Two revisions of a small project that is not ours, built by its own command."""
+"""Two revisions of another small project, built by its own command."""
 
 import ctypes
 import re
@@ -21,7 +21,7 @@ LIBRARY = "build/libsmall.so"
 
 @pytest.fixture
 def project(tmp_path):
-    """One commit, tagged v1, whose answer is 1."""
+    """A project with one commit, tagged v1, whose answer is 1."""
     project = tmp_path / "small"
     project.mkdir()
     write(project, SOURCE, part=0)
@@ -77,7 +77,7 @@ def test_a_revision_and_the_files_as_they_stand(project, places):
 
 
 def test_nothing_is_left_and_the_checkout_stays_as_it_is(project, places):
-    """Its index too, which holds a file of which another state lies there."""
+    """Its index too, which holds another state of a file than the folder."""
     write(project, SOURCE, part=6)
     git(project, "add", "part.h")
     write(project, SOURCE, part=7)
@@ -118,7 +118,7 @@ def test_files_that_git_would_commit(project, places):
 
 
 def test_what_the_command_is_told(project, places, monkeypatch):
-    """And what a hook that runs the gate has is not."""
+    """It is not told the variables of a hook that runs the gate."""
     git(project, "commit", "--allow-empty", "-m", "two")
     commits = [said(project, "rev-parse", word).strip() for word in ("v1", "HEAD")]
     monkeypatch.setenv("GIT_INDEX_FILE", "elsewhere")
@@ -246,7 +246,7 @@ with products(Path(sys.argv[1]), sys.argv[2], "x.so", "v1", "v1", every=True):
 
 @pytest.mark.parametrize("name", ["SIGTERM", "SIGKILL"])
 def test_a_gate_that_is_ended_ends_the_command(project, places, tmp_path, name):
-    """Whichever process it has become. What a killed one leaves is removed by the next."""
+    """Whatever process the command has become. The next gate removes what a killed gate left."""
     begun = tmp_path / "begun"
     command = f"(setsid sleep 1000 & echo $! >> {begun}); echo $$ >> {begun}; sleep 1000; true"
     gate = subprocess.Popen([sys.executable, "-c", GATE, project, command], stderr=subprocess.PIPE)

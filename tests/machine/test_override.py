@@ -1,4 +1,4 @@
-"""A file that corrects the machine, and ways to write it wrong."""
+"""The file that corrects the machine, and ways to write it wrong."""
 
 import pytest
 

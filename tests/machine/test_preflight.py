@@ -1,5 +1,5 @@
-"""Every check of the preflight, on made-up machines: when it is content, when it warns, when it
-cannot know.
+"""Every check of the preflight on made-up machines: when it passes, when it warns, when it cannot
+know.
 """
 
 import os
@@ -25,9 +25,7 @@ def machine(
     caches=((1, 32 << 10, 1), (3, 32 * MIB, 2)),
     **facts,
 ):
-    """CPUs 0.. , `threads` neighbours to a core, nodes and kinds dealt in turn; caches are (level,
-    size, sharers).
-    """
+    """`threads` CPUs a core, nodes and kinds dealt in turn; caches are (level, size, sharers)."""
     known = {
         "page_bytes": 4096,
         "hypervisor": "none",
@@ -57,9 +55,7 @@ def machine(
 
 
 def look(tmp_path, name, tree=None, without=(), on=(), live=None, **facts):
-    """The check of that name on a healthy machine that is changed so; threads run `on` those
-    CPUs.
-    """
+    """Run a check on the healthy machine with these changes, with threads on the CPUs `on`."""
     put(tmp_path, HEALTHY | (tree or {}))
     for path in without:
         gone = tmp_path / path.lstrip("/")
@@ -82,8 +78,8 @@ def test_a_healthy_machine(tmp_path):
     [(20, 0, 0.0), (19, 1, 0.0), (15, 5, 0.25), (2, 18, 0.9), (0, 0, 0.0)],
 )
 def test_how_busy_the_allowed_cpus_are(tmp_path, idle, user, share):
-    """Ticks of CPU 0, the only one that is allowed, while this process sleeps; a tenth of its time
-    is too little to tell.
+    """Ticks of CPU 0, the only allowed one, while this process sleeps; a tenth of its time counts
+    as 0.
     """
     put(tmp_path, HEALTHY)
     line = f"cpu0 {user} 0 0 {idle} 0 0 0 0\ncpu1 999 0 0 0 0 0 0 0\nprocs_running 1\n"
@@ -94,8 +90,8 @@ def test_how_busy_the_allowed_cpus_are(tmp_path, idle, user, share):
 
 
 def test_nothing_is_known(tmp_path):
-    """An empty tree, no CPU known, nothing to be tried: every line still comes, and says why it
-    knows nothing.
+    """An empty tree, no known CPU, nothing to try: every check still answers, and says why it knows
+    nothing.
     """
     nobody = Machine((), (), (), (), {}, (), "f", "e")
     checks = preflight(
@@ -262,7 +258,7 @@ def test_check(tmp_path, status, name, value, change):
 
 
 def test_the_running_system():
-    """Nothing is made up but the list of CPUs: those of this process."""
+    """Only the list of CPUs is made up: those of this process."""
     live, cpus = Live(), sorted(os.sched_getaffinity(0))[:2]
     rounds = live.clock(cpus)
     assert len(rounds) > 4 and all(len(round_) == len(cpus) for round_ in rounds)
@@ -281,7 +277,7 @@ def test_cpus_of_another_machine_are_not_tried():
 
 
 def test_every_check_is_seen_in_every_state(tmp_path):
-    """A check that is not listed here in a state cannot be in it."""
+    """A check cannot be in a state that is not listed here."""
     nowhere = Files("/nowhere")
     checks = preflight(
         nowhere, machine(), (), Still(tmp_path, quiet={}, error=Refused("no", "ask"))

@@ -1,4 +1,4 @@
-"""The door to /sys and /proc."""
+"""Access to /sys and /proc."""
 
 import pytest
 

@@ -1,5 +1,4 @@
-"""Values that no argument is meant to have: each is refused in one line that names it, or taken for
-what it is.
+"""Odd values of every argument: each is refused in one line with its name, or taken for what it is.
 """
 
 import inspect

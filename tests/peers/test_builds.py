@@ -1,4 +1,4 @@
-"""The words of builds: how they are named, what tells them apart, and what is refused."""
+"""Words of builds: their names, their labels, and what is refused."""
 
 from dataclasses import asdict
 

@@ -1,5 +1,4 @@
-"""Which peers there are: modules that would end the command, and by which file an engine is
-known.
+"""Known peers: modules that would end the command, and the file by which an engine is identified.
 """
 
 import hashlib
@@ -115,7 +114,7 @@ def test_an_engine_is_the_largest_library_of_its_package(tmp_path, monkeypatch):
 
 
 def test_a_library_that_is_named_has_the_version_of_its_package(tmp_path):
-    """Of two builds, each its own; none where it lies by itself."""
+    """Two builds have two versions; a library outside a package has none."""
     for version in ("1.0", "2.0"):
         folder = tmp_path / version
         info = folder / f"xllamacpp-{version}.dist-info"
@@ -163,8 +162,8 @@ def noted(*brought):
 
 
 def test_a_comparison_names_the_engine_that_differs():
-    """By version and digest, whatever else is the same; runs of before tell of none, and read as
-    before.
+    """By version and digest, even if all else is equal. Older runs have no engines, and can still
+    be read.
     """
     first, *_ = noted((OLD,), (NEW,))
     assert (
@@ -202,7 +201,7 @@ def test_a_manifest_keeps_them_and_an_old_one_has_none():
 
 @pytest.fixture
 def beside(tmp_path, monkeypatch):
-    """Makes packages known, with what each needs."""
+    """Make packages known, with what each needs."""
     monkeypatch.syspath_prepend(str(tmp_path))
 
     def made(name, version, *needs):
@@ -244,6 +243,6 @@ def test_vllm_has_what_its_package_names(beside):
     [("sse avx512f avx512_bf16", "_C"), ("sse avx512f", "_C_AVX512"), ("sse avx2", "_C_AVX2")],
 )
 def test_vllm_chooses_its_library_by_the_cpu(flags, name):
-    """As platforms/cpu.py of vLLM 0.32 does."""
+    """As in platforms/cpu.py of vLLM 0.32."""
     assert kernels("x86_64", f"processor : 0\nflags\t\t: {flags}\nbugs : none\n") == name
     assert kernels("aarch64", "") == "_C"

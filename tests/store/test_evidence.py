@@ -1,4 +1,4 @@
-"""What tunings have seen, kept over runs."""
+"""The tuner's measurements, kept over runs."""
 
 import pytest
 

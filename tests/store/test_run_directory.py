@@ -1,5 +1,5 @@
-"""Run directories: what is written comes back, what could not be read is refused, one process
-writes at a time.
+"""Run directories: what is written comes back, unreadable values are refused, one process writes at
+a time.
 """
 
 import json
@@ -150,7 +150,7 @@ LEAVES = st.one_of(
 
 
 def places(value, path=()):
-    """Of all that is in a JSON value, by the keys on the way."""
+    """The keys that lead to every value inside a JSON value."""
     if isinstance(value, list):
         value = dict(enumerate(value))
     for key, each in value.items() if isinstance(value, dict) else ():
@@ -161,7 +161,7 @@ def places(value, path=()):
 @settings(max_examples=300, deadline=None)
 @given(seed=st.integers(0, 1 << 32), leaf=LEAVES, data=st.data())
 def test_what_a_process_may_say_comes_back(tmp_path_factory, seed, leaf, data):
-    """Anything at any place of a record: it is refused where it is read, or the journal has it."""
+    """With any value at any place of a record: it is refused when read, or the journal has it."""
     facts = json.loads(record_line(visit(random.Random(seed), 3, DECODE, run=RUN)))
     *path, last = data.draw(st.sampled_from(list(places(facts))))
     reduce(getitem, path, facts)[last] = leaf
@@ -294,7 +294,7 @@ def test_there_is_one_writer(folder):
 
 
 def test_one_of_two_creators_is_refused(folder, monkeypatch):
-    """The other one is done by the time that the first comes to lock what it saw empty."""
+    """The second creator finishes before the first one locks the folder that it saw empty."""
 
     def late(path):
         monkeypatch.undo()

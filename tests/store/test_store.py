@@ -1,4 +1,4 @@
-"""Values as JSON and back, and what does not fit; files that are whole or not there."""
+"""Values as JSON and back, and values that do not fit; files that are complete or absent."""
 
 import json
 
