@@ -20,8 +20,8 @@ class Closing(ABC):
 
 
 class Owner(Closing):
-    """Holds memory, threads or tasks. It gives all of them back at its end, or at once if it cannot
-    be made. Subclasses put what they own into `_owned` in `_prepare()`.
+    """An owner of memory, threads or tasks. It gives all of them back at its end, or at once if it
+    cannot be made. Subclasses put what they own into `_owned` in `_prepare()`.
     """
 
     def __init__(self) -> None:

@@ -143,9 +143,9 @@ def _arrived(future: Any, host: str, into: Path) -> Arrived:
 def gather(
     places: Iterable[Path], into: Path, told: Callable[[str], None] = lambda line: None
 ) -> list[Path]:
-    """Copy the run directories below these places. Each gets its host's name, with a number if a
-    host has several. Existing ones stay. `told` gets a line on each that is left out; if nothing is
-    left, the first error is raised.
+    """Copy the run directories below these places; return the copies. Each gets its host's name,
+    with a number if a host has several. Existing copies stay. `told` gets a line on each that is
+    left out; if nothing is left, the first error is raised.
     """
     found, refused = [], []
     with writing(into, "then gather again"), within(into), locked(into):
@@ -162,7 +162,7 @@ def gather(
 
 
 def _runs(below: Path) -> Iterator[Path]:
-    """Names that begin with a dot are unfinished."""
+    """The run directories below a folder. Names that begin with a dot are unfinished copies."""
     for manifest in sorted(below.rglob(MANIFEST)):
         if not any(part.startswith(".") for part in manifest.relative_to(below).parts):
             yield manifest.parent
@@ -183,7 +183,9 @@ def _gathered(place: Path, into: Path, told: Callable[[str], None]) -> Path:
 
 
 def _copy(place: Path, own: Path, told: Callable[[str], None]) -> None:
-    """Copy ordinary files only: a link may lead anywhere. The copy gets its name when complete."""
+    """Copy ordinary files only, because a link may lead anywhere. The copy gets its name when
+    complete.
+    """
     half = own.with_name(_HALF)
     shutil.rmtree(half, ignore_errors=True)  # left by a killed process
     half.mkdir()

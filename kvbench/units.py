@@ -34,7 +34,7 @@ def whole_lines(count: float) -> int:
 
 
 def counted(number: int, noun: str) -> str:
-    """ "1 thread", "2 threads", "10 launches", "3 families"."""
+    """A number with its noun: "1 thread", "2 threads", "10 launches", "3 families"."""
     if number != 1:
         noun = (
             f"{noun[:-1]}ies"
@@ -50,7 +50,7 @@ def cut(text: str, longest: int) -> str:
 
 
 def cpu_text(cpus: Iterable[int]) -> str:
-    """{0, 1, 2, 5} as "0-2,5"."""
+    """Write {0, 1, 2, 5} as "0-2,5"."""
     runs: list[list[int]] = []
     for cpu in sorted(set(cpus)):
         if runs and cpu == runs[-1][1] + 1:

@@ -1,5 +1,5 @@
 """Sum up a comparison in the fewest lines. If all points of a family share a change, the widest
-such family is told, and not its points.
+such family is reported, and not its points.
 """
 
 from collections.abc import Iterator
@@ -25,7 +25,7 @@ class Cause:
 
 
 def told(found: Comparison) -> list[Cause]:
-    """The causes, worst first; of equal verdicts the widest first. Single points only if they
+    """The causes, worst first; of equal verdicts the widest first. A single point only if it
     changed.
     """
     families = [Cause(each, tuple(_points(each, found))) for each in found.families]
@@ -48,7 +48,9 @@ def told(found: Comparison) -> list[Cause]:
 
 
 def sentence(line: Cause, name: str = "") -> str:
-    """Such as "all 40 decode.flash points are 2.1 % slower (1.4..2.8)". `name`: a short name."""
+    """The sentence of a cause, such as "all 40 decode.flash points are 2.1 % slower (1.4..2.8)".
+    `name`: a short name.
+    """
     one, many = line.judged, len(line.points)
     name = name or one.name.removesuffix(_ANY)
     note = f": {one.note}" if one.note else ""
@@ -90,7 +92,7 @@ def sensitivity(found: Comparison) -> str:
 
 
 def _points(family: Judged, found: Comparison) -> Iterator[Judged]:
-    """The points of a family. A point's own family's name begins with its kernel."""
+    """The points of a family. The name of a point's own family begins with the point's kernel."""
     for point in found.points:
         own = point.family == family.name or _within(family, point.family.partition(" ")[0] + ".")
         if point.effect is not None and own:

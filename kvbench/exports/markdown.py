@@ -60,7 +60,7 @@ def fitted(comparison: Comparison, limit: int) -> str:
 
 
 def _page(comparison: Comparison, most: int) -> Iterator[str]:
-    """`most`: rows of each table, including those not folded."""
+    """The lines of the page. `most`: rows of each table, including those not folded."""
     heading = _plain(f"{title(comparison)}: {headline(comparison)}", 3 * _LONGEST)
     yield from (_marker(comparison), f"## {heading}", "")
     lines = [sentence(line) for line in told(comparison)]

@@ -34,7 +34,8 @@ _one = attrgetter("name", "family", "verdict", "note", *_SHARES, *_NUMBERS)
 
 
 def github(comparison: Comparison, unit: str, name: str, times: float) -> str:
-    """Head's numbers. A file has one direction: rates are better when bigger, times when smaller.
+    """Head's numbers as JSON. A file has one direction: rates are better when bigger, times when
+    smaller.
     """
     about = sides(comparison)
     entries = [

@@ -21,15 +21,15 @@ def sides(comparison: Comparison) -> str:
 
 
 def counts(judged: Sequence[Judged], noun: str) -> str:
-    """Such as "600 points: 3 REGRESSION, 597 EQUIVALENT"."""
+    """Count verdicts, such as "600 points: 3 REGRESSION, 597 EQUIVALENT"."""
     words = [one.verdict for one in judged]
     each = ", ".join(f"{words.count(word)} {word}" for word in WORDS if word in words)
     return f"{counted(len(judged), noun)}{f': {each}' if each else ''}"
 
 
 def change(judged: Judged) -> str:
-    """Such as "+8.0 [+6.9, +9.1]": by how many % of base's time head takes longer. The caller
-    states the unit.
+    """The change, such as "+8.0 [+6.9, +9.1]": by how many % of base's time head takes longer. The
+    caller states the unit.
     """
     if judged.effect is None:
         return UNKNOWN
@@ -43,8 +43,8 @@ def percent(share: float) -> str:
 
 
 def rates(judged: Judged) -> str:
-    """Such as "38.4 → 36.1": GB/s of base and head. The caller states the unit. "" if neither is
-    known.
+    """The rates, such as "38.4 → 36.1": GB/s of base and head. The caller states the unit. "" if
+    neither is known.
     """
     both = (judged.base_gbps, judged.head_gbps)
     return (
@@ -59,7 +59,7 @@ def probability(value: float | None) -> str:
 
 
 def detectable(judged: Judged) -> str:
-    """What would have been seen, if nothing was found."""
+    """The smallest slowdown that would have been seen, if nothing was found."""
     if judged.detectable is None or judged.verdict not in (INCONCLUSIVE, EQUIVALENT):
         return ""
     return (

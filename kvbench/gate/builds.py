@@ -68,8 +68,8 @@ def sides(
 def build(
     asked: str, repository: Path = Path(), report: Report = lambda line: None, tiers: Tiers = ()
 ) -> Build:
-    """`asked`: a library or a wheel, taken as it is; "." for the sources around `repository` as
-    they are now; or a git revision. `report` is told about slow steps.
+    """Get the library of `asked`: a library or a wheel, taken as it is; "." for the sources around
+    `repository` as they are now; or a git revision. `report` is told about slow steps.
     """
     return _built((asked,), repository, report, tiers)[0]
 
@@ -77,7 +77,7 @@ def build(
 def _built(
     asked: Sequence[str], repository: Path, report: Report, tiers: Tiers
 ) -> tuple[Build, ...]:
-    """Build them; report before how long it may take, and after how long it took."""
+    """Build the libraries; report before how long it may take, and after how long it took."""
     with ExitStack() as owned:
         found: list[Build | _Source] = [
             _library(each) if _is_library(each) else _prepared(each, repository, tiers, owned)

@@ -44,9 +44,9 @@ _NOBODY = {
 
 @dataclass(frozen=True, slots=True)
 class Product:
-    """`text`, for people: "origin/main (3f2a91c)", "working tree of llama.cpp". `tree`: git's hash
-    of the sources. `path`: the built file; None if both sides have the same sources, and neither
-    was built.
+    """What a side of a gate is. `text`, for people: "origin/main (3f2a91c)", "working tree of
+    llama.cpp". `tree`: git's hash of the sources. `path`: the built file; None if both sides have
+    the same sources, and neither was built.
     """
 
     text: str
@@ -284,5 +284,5 @@ def _forget(source: Path, places: Path) -> None:
 
 
 def _remove(source: Path, worktree: Path) -> None:
-    """--force twice: git locks a worktree while making it."""
+    """Remove a worktree. --force stands twice because git locks a worktree while making it."""
     git(source, "worktree", "remove", "--force", "--force", worktree)

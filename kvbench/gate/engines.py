@@ -42,7 +42,9 @@ class EngineSide:
 
 @dataclass(frozen=True, slots=True)
 class EngineRequest:
-    """`axes`: "context=1k,8k" replaces the suite's axis. every: as in Request."""
+    """What a gate of engines measures. `axes`: "context=1k,8k" replaces the suite's axis. every: as
+    in Request.
+    """
 
     engine: str
     suite: str = SUITE

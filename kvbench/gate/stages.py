@@ -38,7 +38,7 @@ _PAIR = 5.5
 
 
 class Stages:
-    """Measures `plan`. `records`: so far, by stage."""
+    """The stages of a gate, which measure `plan`. `records`: so far, by stage."""
 
     def __init__(
         self, plan: Plan, machine: Machine, budget: float, execute: Execute | None = None

@@ -38,8 +38,8 @@ _WHO = ("run", "created", "suite", "build", "environment")
 
 @dataclass(frozen=True, slots=True)
 class History:
-    """`pasts`: one for each machine, most runs first. `notes`: what was left out, and why.
-    `summaries`: of the runs, by folder below the root.
+    """The histories of all machines. `pasts`: one for each machine, most runs first. `notes`: what
+    was left out, and why. `summaries`: of the runs, by folder below the root.
     """
 
     root: Path

@@ -175,8 +175,8 @@ def _paths(files: Files) -> dict[str, str]:
 
 @dataclass(frozen=True, slots=True)
 class Disturbed:
-    """steal: seconds that a hypervisor took from the CPUs. throttled: how often a quota or heat
-    stopped them.
+    """Counts of disturbances. steal: seconds that a hypervisor took from the CPUs. throttled: how
+    often a quota or heat stopped them.
     """
 
     steal: float

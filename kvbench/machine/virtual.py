@@ -1,4 +1,4 @@
-"""Whether a hypervisor or a container stands between this process and the machine."""
+"""Detect a hypervisor or a container between this process and the machine."""
 
 from kvbench.machine.tree import Files
 from kvbench.model import Fact

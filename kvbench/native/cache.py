@@ -136,7 +136,7 @@ class Cache(Closing):
 
     @classmethod
     def size_of(cls, kv_heads: int, head_dim: int, capacity: int, **facts: Any) -> int:
-        """Bytes that a cache with these arguments takes; none are taken."""
+        """Compute the bytes of a cache with these arguments, without allocating it."""
         return cls.planned(kv_heads, head_dim, capacity, **facts).bytes
 
     @classmethod
@@ -283,7 +283,7 @@ class Cache(Closing):
     # ---- life ------------------------------------------------------------------------------------
 
     def would_overflow(self, tokens: int = 1) -> bool:
-        """Whether `tokens` more of every sequence do not fit."""
+        """Whether there is no room for `tokens` more of every sequence."""
         if self._too_long(self.length, tokens):
             return True
         return self.pool is not None and self.pool.missing(self, tokens).sum() > self.pool.free
@@ -349,7 +349,7 @@ class Cache(Closing):
             self.pool.empty(self)
 
     def reset(self) -> None:
-        """Forget all tokens; their bytes stay."""
+        """Forget all tokens of every sequence; their bytes stay."""
         self.library.check(self.library.lib.kvb_reset(self.struct))
         if self.pool is not None:
             self.pool.empty(self)
@@ -378,7 +378,7 @@ class Cache(Closing):
         [batch, q_heads, v_dim]. Several queries: [batch, q, q_heads, ..] for both.
 
         deterministic: the same bits for any number of threads.
-        mask: which of its newest q tokens a query sees, besides all earlier ones. chain: those up
+        mask: which of its newest q tokens a query attends to, besides all before. chain: those up
             to its own; block: all. Or `tree`: booleans [q, q] or [batch, q, q], a row per query.
         queries: integers [batch], how many queries each sequence has; other output rows are 0.
         sinks, slopes ([q_heads]) and softcap change the scores, see kvbench/model/scores.py.

@@ -27,7 +27,8 @@ def channel_of(k: Any, room: float = 1.0) -> np.ndarray:
 
 
 def usual_channel(kv_heads: int, head_dim: int) -> np.ndarray:
-    """Scales for rows of normal numbers, large enough that no value is cut off. Neighbours differ.
+    """Scales for rows of normal numbers, large enough that no value is cut off. Neighbouring scales
+    differ.
     """
     steps = np.arange(kv_heads * head_dim, dtype=np.float32) % 17
     return (_FAR / _MOST * (1 + steps / 32)).reshape(kv_heads, head_dim)

@@ -1,4 +1,4 @@
-"""Ask the kernel where memory lies, and set it: NUMA nodes."""
+"""Bind memory to NUMA nodes and look up where pages lie, by the kernel's own calls."""
 
 import os
 import random

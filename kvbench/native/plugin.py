@@ -1,9 +1,9 @@
 """Plug-ins: shared objects with other people's kernels. Our threads call their functions, one work
 unit a call.
 
-A plug-in is foreign code. A process that lists kernels, plans or reports never loads it; a child
-process does, and tells what it found. Only the process that runs its kernels loads it for good (see
-kvbench.worker).
+A plug-in is foreign code. A process that lists kernels, plans or reports never loads it: a child
+process loads it, and reports what it found. Only the process that runs its kernels loads it for
+good (see kvbench.worker).
 """
 
 import re

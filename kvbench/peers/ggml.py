@@ -174,7 +174,7 @@ class Ggml(Peer):
         return values.reshape(dims)
 
     def _fill(self, tensor, values, half):
-        """values: [kv_heads][tokens][elements]"""
+        """Store values [kv_heads][tokens][elements] into a tensor."""
         by_token = self.layout != "head"
         values = np.ascontiguousarray(values.transpose(1, 0, 2) if by_token else values, np.float32)
         packs = self._packs(values, half)

@@ -197,8 +197,8 @@ class Peer:
         return max(filter(os.path.isfile, found), key=os.path.getsize, default="")
 
     def setup(self, shape: LayerShape, k: Sequence[np.ndarray], v: Sequence[np.ndarray]) -> None:
-        """k, v: for each layer float32 [kv_heads][context][head_dim], of v [...][width_of_v], made
-        when asked for. All values can be held exactly by the dtype.
+        """Store a layer's K and V. k, v: for each layer float32 [kv_heads][context][head_dim], of v
+        [...][width_of_v], made when asked for. The dtype can hold all values exactly.
         """
         raise NotImplementedError
 
@@ -209,7 +209,7 @@ class Peer:
         raise NotImplementedError
 
     def rest(self) -> None:
-        """Called before samples, untimed: remove what steps may have added."""
+        """Remove what steps may have added. Called before samples, untimed."""
 
     def step(self, layer: int) -> None:
         raise NotImplementedError
@@ -221,8 +221,8 @@ class Peer:
         raise NotImplementedError
 
     def flags(self) -> str:
-        """After setup(), in the engine's words: what the function was given besides the tensors,
-        and which CPU features the engine found.
+        """Describe the engine after setup(), in its own words: what the function was given besides
+        the tensors, and which CPU features the engine found.
         """
         return ""
 

@@ -35,7 +35,7 @@ class Vllm(Peer):
 
     @classmethod
     def lacks(cls, path):
-        """What is missing. For a given library, nobody says which PyTorch it was built for."""
+        """What is missing here. A given library does not say which PyTorch it was built for."""
         wanted = "" if path else _torch_of(cls.package)
         try:
             found = metadata.version("torch")
@@ -152,7 +152,7 @@ class Vllm(Peer):
         )
 
     def bytes(self):
-        """Counts the existing tokens, not whole blocks."""
+        """Bytes of the existing tokens, not of whole blocks."""
         shape, size = self._shape, self._layers[0][0].element_size()
         return 2 * shape.kv_heads * shape.context * shape.head_dim * size
 

@@ -1,5 +1,5 @@
 """The line: for each dtype the fastest kernel at the workload of a run's page, all timed side by
-side. The line's launches follow the planned ones and are as many. The kernels are chosen once, from
+side. Its launches follow the planned ones, and are equally many. Its kernels are chosen once, by
 their medians in the planned launches. Until then the kernels with the largest caches stand in for
 them.
 """

@@ -53,8 +53,8 @@ def forecast(asked: dict[str, Any]) -> tuple[float, float]:
 
 
 def pick(asked: dict[str, Any], follow: Follow) -> tuple[str, ...]:
-    """Names of the fastest kernels, one of each width. Raises WrongAnswer if no kernel of a width
-    is right.
+    """Find the fastest kernels, one of each width, and return their names. Raises WrongAnswer if no
+    kernel of a width gives right answers.
     """
     options = _candidates(asked)
     sweep, _, machine = planned(options, options.kernels)
@@ -184,7 +184,9 @@ def _longer(asked: dict[str, Any], kernels: Sequence[str] = ("*",)) -> Options:
 
 
 def _loaded(asked: dict[str, Any], kernel: str = "decode.flash.head.f16.*") -> Options:
-    """Plug-ins are left out: a score measures none of them beside a chase."""
+    """Options of the loaded run. Plug-ins are left out: a score measures none of them beside a
+    chase.
+    """
     own = {name: value for name, value in asked.items() if name != "plugin"}
     return of_kernel(kernel, LOADED_LAUNCHES, own)
 

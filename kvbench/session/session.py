@@ -286,8 +286,8 @@ class Session(Closing):
         return self._open(number) if number < manifest.looks else ()
 
     def _open(self, number: int) -> tuple[Visited, ...]:
-        """The points of questions that the launches before this one left open, if twice the most
-        launches may decide them.
+        """The points of questions that earlier launches left open, if twice the most launches may
+        decide them.
         """
         manifest = self.directory.manifest
         before = [record for record in self.directory.records if record.launch < number]

@@ -37,13 +37,13 @@ def write_text(path: Path, text: str, asked: bool = False) -> None:
 
 
 def read_json(path: Path, follow: bool = False) -> Any:
-    """Call it within reading(): the file may be anything."""
+    """Parse a JSON file. Call it within reading(): the file may hold anything."""
     return parsed(named.text(path, named.KEPT, follow))
 
 
 @contextmanager
 def replacing(path: Path, asked: bool = False) -> Iterator[IO[bytes]]:
-    """A new file that replaces the old one at the end. If the end is not reached, the old file
+    """Open a new file that replaces the old one at the end. If the end is not reached, the old file
     stays.
 
     `asked`: the user named this file. Then it may be a link, and its target is replaced; a pipe or

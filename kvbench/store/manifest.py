@@ -41,8 +41,8 @@ _TWICE = (14, 20)
 
 @dataclass(frozen=True, slots=True)
 class Manifest:
-    """What a run is. All but the line is known before anything is measured. Resuming may change the
-    number of launches, and when to stop.
+    """The facts of a run. All but the line is known before anything is measured. Resuming may
+    change the number of launches, and when to stop.
 
     `versions` also describes the host under pyperf's names, if known: hostname, platform,
     python_version, cpu_model_name.

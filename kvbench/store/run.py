@@ -99,7 +99,9 @@ class Journal:
 
 
 def lines(path: Path) -> Iterator[bytes]:
-    """The lines with their newlines. The last one may be in the making."""
+    """The lines of a file, with their newlines. The last line may be incomplete, still being
+    written.
+    """
     return (line for line in named.lines(path) if line.endswith(b"\n"))
 
 
@@ -332,7 +334,8 @@ def keep(run: Path, place: Path, then: str = "then bless it again") -> None:
     head, base = run.resolve(), place.resolve()
     if head == base or head in base.parents or base in head.parents:
         raise BadArgument(
-            f"{place} and {run} are the same folder, or one is inside the other", "name two that lie apart"
+            f"{place} and {run} are the same folder, or one is inside the other",
+            "name two that lie apart",
         )
     with ExitStack() as held, writing(place, then):
         held.enter_context(within(place))

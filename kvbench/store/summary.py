@@ -41,8 +41,8 @@ class Result:
 
 @dataclass(frozen=True, slots=True)
 class Summary:
-    """`machine`: a fingerprint. `name`: the machine's name for people. `build`, `environment`:
-    digests.
+    """The summary of a run. `machine`: a fingerprint. `name`: the machine's name for people.
+    `build`, `environment`: digests.
     """
 
     journal: int

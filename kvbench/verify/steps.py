@@ -109,7 +109,7 @@ class _Swapped(Stepping):
 
 
 def append_after_decode(bench: Stepping) -> None:
-    """Of the first layer. _Swapped has its tasks in this order."""
+    """The first layer's store comes after its decode; _Swapped orders the tasks so."""
 
 
 def ring_slot_before_its_own(bench: Stepping) -> None:

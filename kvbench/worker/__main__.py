@@ -2,8 +2,8 @@
 go-ahead. Standard output, for each point: a line that names it when its visit begins, and a line
 with its record when it ends.
 
-After each record the process waits for a go-ahead. So the parent has stored the record and is
-asleep again while samples are taken.
+After each record the process waits for a go-ahead, so that the parent has stored the record and
+sleeps while samples are taken.
 """
 
 import os

@@ -35,8 +35,8 @@ _Reads = tuple[str | None, str | None]  # how K is read, and V
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """`out`: float64 of the shape of the queries. `limit`: the largest allowed error, for all of it
-    or for each number.
+    """A right answer. `out`: float64 of the shape of the queries. `limit`: the largest allowed
+    error, for all of it or for each number.
     """
 
     out: np.ndarray
@@ -89,8 +89,8 @@ def scores_of(shape: Shape) -> Scores:
 
 
 def taken(point: Point, cache: Cache) -> tuple[str, _Reads, tuple[Levels, Levels] | None]:
-    """The dtype of what is stored; as whose values K and V are read, if not as their own; and to
-    what queries and weights are rounded.
+    """How a point's kernel reads its cache: the dtype of what is stored; the dtypes as whose values
+    it reads K and V, if not as their own; and to what it rounds queries and weights.
     """
     library, variant, word = cache.library, point.variant, point.kv_dtype
     reads = [

@@ -31,8 +31,9 @@ _AHEAD = 4  # parts read before a sample begins, so that caches are full of the 
 
 
 class Bench(Owner):
-    """`own`: the point as a program. `witnesses`: the programs that it is compared with. Both are
-    made when first asked for, and live as long as the bench.
+    """The programs of a point and its checks. `own`: the point as a program. `witnesses`: the
+    programs that it is compared with. Both are made when first asked for, and live as long as the
+    bench.
     """
 
     foreign = False  # whether the kernel is a plug-in's

@@ -29,8 +29,8 @@ def signs(layer: int, dim: int) -> np.ndarray:
 
 
 class Content:
-    """Makes the bytes of layers. Floats have a sign bit. Integer codes are inverted and 1 is added;
-    or 17 if a byte holds two codes, because these are stored with 8 added.
+    """Makes the bytes of layers. Floats have a sign bit. Integer codes are inverted and 1 is added.
+    If a byte holds two codes, 17 is added, because they are stored with 8 added.
     """
 
     def __init__(self, cache: Cache) -> None:

@@ -44,8 +44,8 @@ class Decoding(Bench):
 
     @property
     def alone(self) -> list[Program]:
-        """A point with several queries beside one query; a point with changed scores beside plain
-        scores.
+        """The simpler point beside it: one query beside several, or plain scores beside changed
+        ones.
         """
         return super().alone or ([self._single] if self._one else [])
 
@@ -191,8 +191,9 @@ class Decoding(Bench):
     # ---- beside memory ---------------------------------------------------------------------------
 
     def _nearer(self) -> list[Program]:
-        """A point in memory: plain reads of memory. A point that L3 feeds, and a little beyond:
-        also reads of its slice, and the same kernel on slices in memory.
+        """The programs that compare with memory. For a point in memory: plain reads of memory. For
+        a point that L3 feeds, or a little beyond: also reads of its slice, and the same kernel on
+        slices in memory.
         """
         if not near_memory(self.point, self.needs, self.room.ground.machine):
             return [self.memory] if self.from_memory else []

@@ -1,9 +1,10 @@
-"""A visit of a point by two libraries: both walk the same memory in turn, and a third watches.
+"""A visit of a point by two libraries: both walk the same memory in turn, and a third library times
+the witness beside each.
 
 for pair in pairs:
     for side in base and head, in an order that a coin decides:
         one untimed pass, then a timed sample of the side
-        the same for its witness: the point's witness by the installed library
+        the same for the point's witness, by the installed library
 
 The third library's witness (a twin, or a copy) is code that no change of the kernels touches. If it
 takes longer beside head than beside base, the machine is the reason. A coin also decides which side
@@ -91,8 +92,9 @@ class Sides:
     """Both libraries, and a second copy of base for controls, opened in an order that a coin
     decides.
 
-    Each is opened from its own copy: a file lies at the same physical addresses in all processes.
-    Their effect on a side would be the same in all launches, and look like a property of the code.
+    All processes that open a file share its physical addresses. Their effect on speed would be the
+    same in all launches, and look like a property of the code. So each side is opened from its own
+    copy.
     """
 
     def __init__(self, job: Job, coin: random.Random) -> None:

@@ -52,7 +52,9 @@ def _more(visited: Visited) -> tuple[int, int, bool]:
 
 
 class Family(Owner):
-    """`points`: begins with the point that the others are compared with, if there is one."""
+    """A family on the bench. `points`: begins with the point that the others are compared with, if
+    there is one.
+    """
 
     def __init__(
         self,

@@ -11,7 +11,7 @@ from kvbench.worker.room import Room
 
 
 class Far:
-    """Such memory, taken from the room's ground when first asked for."""
+    """Memory beyond the caches, taken from the room's ground when first asked for."""
 
     def __init__(self, point: Point, count: int, room: Room) -> None:
         """`count`: bytes."""

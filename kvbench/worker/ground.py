@@ -23,7 +23,8 @@ _PLACED = 0.9  # of the share of its memory that a node should have
 
 
 class Ground(Closing):
-    """`_held`: arenas by use, each with its pages, the node of all that touched it, and its memory.
+    """The arenas of a process. `_held`: arenas by use, each with its pages, the node of all that
+    touched it, and its memory.
     """
 
     def __init__(self, library: Library, machine: Machine | None = None) -> None:

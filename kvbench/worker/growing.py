@@ -91,7 +91,9 @@ def grow(bench: Stepping, point: Point, tokens: int, room: Room) -> Record:
 
 
 class Growing:
-    """`traffic`: of passes, by program. `error`: the largest of the checked answers."""
+    """The steps of a bench, one token after another. `traffic`: of passes, by program. `error`: the
+    largest of the checked answers.
+    """
 
     def __init__(self, bench: Stepping, held: Sequence[int]) -> None:
         """held: tokens of each sequence before the first step."""

@@ -35,8 +35,8 @@ _FIRST, _LAST = -1, 1  # places in a round
 
 
 class Line(Owner):
-    """`points`: those of one of peer_lines(). Guests are made in `records`, which tells whose turn
-    it is.
+    """A line on the bench. `points`: those of one of peer_lines(). Guests are made in `records`,
+    which tells whose turn it is.
     """
 
     def __init__(
@@ -205,7 +205,7 @@ class Line(Owner):
         taken: Sequence[Sample],
         **facts: Any,
     ) -> Record:
-        """names: of its own programs, in rounds and in records."""
+        """Make a record. names: of its own programs, in rounds and in records."""
         facts = self._room.facts(point, moved["point"]) | facts
         names = {**names, **{program.name: program.name for program in self._shared()}}
         samples = tuple(replace(s, program=names[s.program]) for s in taken if s.program in names)

@@ -150,10 +150,10 @@ class Walk:
 
 
 class Passes:
-    """`each`: by program's name, its passes in a sample and their intended seconds. All samples are
-    as long as those of the slowest program: about `sample_time`, or one pass if that is longer.
-    With something between its passes, a program takes twice as long by the wall, however short its
-    own share.
+    """The passes of all programs. `each`: by program's name, its passes in a sample and their
+    intended seconds. All samples are as long as those of the slowest program: about `sample_time`,
+    or one pass if that is longer. With something between its passes, a program takes twice as long
+    by the wall, however short its own share.
     """
 
     def __init__(self, programs: Sequence[Program], sample_time: float, walk: Walk) -> None:

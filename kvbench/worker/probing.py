@@ -84,5 +84,7 @@ class Buffers(Owner):
 
 
 def group(probe: Probe) -> tuple[object, ...]:
-    """Probes with the same answer share their buffers. Latency makes a chain in its own."""
+    """The key of a probe's buffers: probes with equal keys share them. Latency has its own, because
+    it links a chain in them.
+    """
     return (probe.cpus, probe.pages, probe.bytes, probe.op == "latency", streams(probe.op))

@@ -28,9 +28,9 @@ def asked_of(shape: Shape) -> dict[str, Any]:
 
 
 class Queries:
-    """`asked`: [batch][q_heads][head_dim], with several queries [batch][q_len][q_heads][head_dim].
-    `q`: the same for each layer. `out`: the same with the width of V. `wrong`: makes an error from
-    a text.
+    """The queries and answers of a decode's layers. `asked`: [batch][q_heads][head_dim], with
+    several queries [batch][q_len][q_heads][head_dim]. `q`: the same for each layer. `out`: the same
+    with the width of V. `wrong`: makes an error from a text.
     """
 
     def __init__(

@@ -66,7 +66,9 @@ def _refuse_too_large(calls: Calls, machine: Machine) -> None:
 
 
 class _Apart(Owner):
-    """`_guests`: by program, each with the bench that knows the right answer."""
+    """The processes of an engine's calls. `_guests`: by program, each with the bench that knows the
+    right answer.
+    """
 
     def __init__(
         self, calls: Calls, build: Build, machine: Machine, patience: float, folder: str

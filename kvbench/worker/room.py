@@ -27,9 +27,9 @@ _PLACES = 1 << 24  # layers: more than any room has
 
 
 class Room(Owner):
-    """`caches`: one for each layer, filled to the shape's lengths. `signs`: [layers][K, V][elements
-    of the wider rows], by which their values differ from those that all rooms of such a point begin
-    with.
+    """The memory of a point. `caches`: one for each layer, filled to the shape's lengths. `signs`:
+    [layers][K, V][elements of the wider rows], by which their values differ from those that all
+    rooms of such a point begin with.
 
     Stores have `sources`, float32 [layers][needs.sources()], behind the slices. If tokens come one
     at a time, caches are rings: a full one begins again. Ops on plain matrices have no caches; a
@@ -226,8 +226,8 @@ def near_threads(cpus: Sequence[int]) -> ThreadPoolExecutor:
 
 
 def key(point: Point, slices: int, ground: Ground) -> tuple[object, ...]:
-    """Points with the same answer share a room. CPUs of one node may walk what its other CPUs
-    touched; on several nodes only what is cut into the same units.
+    """The key of a point's room: points with equal keys share one. CPUs of one node may walk what
+    its other CPUs touched; on several nodes only what is cut into the same units.
     """
     node = ground.node(point.cpus)
     return (

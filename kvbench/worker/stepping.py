@@ -33,8 +33,8 @@ _STEP = 0.25
 
 
 class Layers(Decoding):
-    """Equal layers of a step. `sources`: float32 [layers][K, V][batch][heads][dim], the token that
-    each layer stores. `before`: each layer's cache without that token.
+    """A bench of the equal layers of a step. `sources`: float32 [layers][K, V][batch][heads][dim],
+    the token that each layer stores. `before`: each layer's cache without that token.
     """
 
     def _prepare(self) -> None:
@@ -225,7 +225,8 @@ class Stepping(Bench):
         return error
 
     def verify_left(self, passes: int) -> float:
-        """Each pass goes through all layers."""
+        """The largest error of what the last passes left behind. Each pass goes through all layers.
+        """
         return max(part.left() for part in self.parts)
 
     def verify_changed(self) -> float:

@@ -17,7 +17,9 @@ _BESIDE = 64  # places of the ground between those of a step's rooms; a contrast
 
 
 class StepRoom(Room):
-    """`rooms`: of the layers of each part, in the order of plan.steps.parts()."""
+    """The rooms of a step. `rooms`: one for the layers of each part, in the order of
+    plan.steps.parts().
+    """
 
     def _prepare(self) -> None:
         self.slices, self.slice_bytes = self.needs.slices, self.needs.slice_bytes

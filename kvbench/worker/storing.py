@@ -53,8 +53,8 @@ class Storing(Bench):
         return tuple(tasks)
 
     def _copy(self, op: str) -> Program:
-        """Copies along the slices, from one half to the other, in pieces of a MiB or more. So the
-        cost of barriers does not count.
+        """A program that copies along the slices, from one half to the other, in pieces of a MiB or
+        more. So the cost of barriers does not count.
         """
         half = min(self.room.whole.size, self.needs.walked) // 2
         pieces = max(1, min(_PIECES, half // MIB))
@@ -73,7 +73,7 @@ class Storing(Bench):
         return max(self._verify_store(layer) for layer in {0, last, self._random.randint(0, last)})
 
     def verify_left(self, passes: int) -> float:
-        """Store again first: copies have overwritten what was stored."""
+        """The largest error after a new store: copies have overwritten what was stored."""
         return self.verify()
 
     def _verify_store(self, layer: int) -> float:

@@ -29,8 +29,8 @@ NEAR = math.log(1.05)  # slower than the fastest by more: does not go on
 
 
 class Tuner:
-    """`evidence`: of earlier runs, by class; None if nothing is tuned. `chosen`: the run's presets
-    by class.
+    """Chooses schedules. `evidence`: of earlier runs, by class; None if nothing is tuned. `chosen`:
+    the run's presets by class.
     """
 
     def __init__(

@@ -185,8 +185,8 @@ def unknown(reason: str, advice: str = "") -> Finding:
 
 
 def check(name: str, why: str) -> Callable[[Callable[[Scene], Finding]], Callable[[Scene], Check]]:
-    """Make a check of a function. If the function does not find, may not try or does not understand
-    something, the check is unknown, with a reason in plain words.
+    """Turn a function into a check. If the function does not find, may not try or does not
+    understand something, the check is unknown, with a reason in plain words.
     """
 
     def named(look: Callable[[Scene], Finding]) -> Callable[[Scene], Check]:
