@@ -33,7 +33,7 @@ class Ended(Refused):
     def __init__(
         self, how: str, hint: str = "it may have been too large for this machine's memory"
     ) -> None:
-        super().__init__(f"the process {how}, before it answered", hint)
+        super().__init__(f"the process {how} before it answered", hint)
         self.how = how
 
 

@@ -228,7 +228,7 @@ def _folder(host: str) -> str:
 def _lost(client: Any, left: dict[Any, tuple[str, str]], folder: str) -> Iterator[Arrived]:
     """The hosts whose worker has gone. If the scheduler is gone, all hosts are lost."""
     if client.status != "running" or any(future.cancelled() for future in left):
-        why, alive = f"the scheduler is gone; the run goes on on the host in {folder}", set[str]()
+        why, alive = f"the scheduler is gone; its run continues on the host in {folder}", set[str]()
     else:
         why = f"its worker is gone; the finished part is on the host in {folder}"
         alive = set(client.scheduler_info(-1)["workers"])

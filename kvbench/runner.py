@@ -286,7 +286,7 @@ class _Worker:
             if time.monotonic() >= self._until:
                 self._cut = True
             elif self._process.poll() is None:  # else it has died, and nobody could hear it
-                self._fault = f"it gave no sign of life for {self._job.plan.patience:g} s: it hangs"
+                self._fault = f"no sign of life for {self._job.plan.patience:g} s: it hangs"
         except subprocess.TimeoutExpired:
             self._fault = "the worker closed its output"
 

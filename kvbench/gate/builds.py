@@ -89,8 +89,8 @@ def _built(
         if sources:
             names = " and ".join(source.text for source in sources)
             report(
-                f"building {names}: about {span(len(sources) * _expected(tiers))}, which no budget"
-                " counts"
+                f"building {names}: about {span(len(sources) * _expected(tiers))}, outside the"
+                " budget"
             )
         start = time.monotonic()
         for source in sources:

@@ -114,4 +114,4 @@ def complaint(output: str) -> str:
     ):
         if found := re.search(pattern, output, re.MULTILINE):
             return found[found.lastindex or 0].strip()
-    return (output.strip().splitlines() or ["no word why"])[-1].strip()
+    return (output.strip().splitlines() or ["it gave no reason"])[-1].strip()

@@ -48,7 +48,7 @@ def _local_variables() -> frozenset[str]:
 
 def printed(done: subprocess.CompletedProcess[bytes]) -> str:
     """The line of git's output that says why it failed."""
-    lines = done.stderr.decode(errors="replace").splitlines() or ["no word why"]
+    lines = done.stderr.decode(errors="replace").splitlines() or ["it gave no reason"]
     why = next((line for line in lines if line.startswith(("fatal: ", "error: "))), lines[0])
     return why.removeprefix("fatal: ").removeprefix("error: ")
 

@@ -113,7 +113,7 @@ def _notes(course: Course, how: str, alarms: Sequence[str]) -> Iterator[str]:
     if alarms:
         seen = counted(len(alarms), "point")
         yield (
-            f"controls alarmed: base against itself, begun twice, seems to have changed at {seen}"
+            f"controls alarmed: base, compared with itself, seems to have changed at {seen}"
         )
     if not course.screen.points:
         return

@@ -235,7 +235,7 @@ def doubts(cpus: tuple[Cpu, ...], caches: tuple[DataCache, ...], virtual: bool) 
     cores = {cpu.core for cpu in cpus}
     if virtual and len(cores) > 1 and len(thirds) == len(cores):
         found.append(
-            "every core has an L3 of its own: virtual machines declare that where the host's"
+            "every core has an L3 of its own: virtual machines declare that if the host's"
             " sharing is unknown"
         )
     if virtual:

@@ -341,7 +341,7 @@ class Cache(Closing):
             )
             raise BadArgument(
                 f"sequence {at} has {self.lengths[at]} tokens; it cannot be rolled back to"
-                " them",
+                f" {lengths[at]}",
                 hint,
             )
         self.lengths[:] = lengths

@@ -49,7 +49,7 @@ def _call(
 ) -> None:
     (ffi, libc), number = _c(), _NUMBERS.get(os.uname().machine, {}).get(name)
     if number is None:
-        raise Unsupported(f"{name} is not known for {os.uname().machine}", "leave memory local")
+        raise Unsupported(f"{name} is not known for {os.uname().machine}", "use memory = local")
     words = (ffi.cast("long", value) for value in (first, count, third, fourth, fifth, flags))
     if libc.syscall(number, *words) < 0:
         why = os.strerror(ffi.errno)

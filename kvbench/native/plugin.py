@@ -141,7 +141,7 @@ class Plugins:
             if other is not plugin.path:
                 raise BadArgument(
                     f"--plugin: {other} and {plugin.path} are both called {plugin.stem}",
-                    "rename one: a plug-in is told apart by the stem of its file",
+                    "rename one: plug-ins are told apart by the stem of the file",
                 )
 
     def __bool__(self) -> bool:

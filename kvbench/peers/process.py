@@ -96,7 +96,7 @@ class Process(Closing):
                 raise EOFError
             good, found = pickle.loads(self._pipe.recv_bytes(_MOST))
         except (TimeoutError, BlockingIOError):
-            said = f"it gave no sign of life for {self._patience:g} s: it hangs"
+            said = f"no sign of life for {self._patience:g} s: it hangs"
             raise self.failed(said) from None
         except (EOFError, ConnectionError):
             how = self._group.ending(self._patience)

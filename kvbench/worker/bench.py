@@ -113,7 +113,7 @@ class Bench(Owner):
         return Load(self.room.team(cpus), reads, _AHEAD)
 
     def far_reads(self, size: int, count: int, threads: int = 0) -> tuple[Task, ...]:
-        """Reads of `count` consecutive pieces of memory."""
+        """Reads of `count` consecutive pieces of memory that no cache holds."""
         arena = self.far.arena
         parts = (arena.part(place * size, size) for place in range(count))
         return tuple(self.probe("read", threads, to=part, size=size) for part in parts)

@@ -76,7 +76,9 @@ class Queries:
         return self.error_of(self.out, self._room.signs, least)
 
     def error_of(self, out: Iterable[np.ndarray], signs: np.ndarray, least: int) -> float:
-        """The largest error of outputs. An output that no pass reached has no number."""
+        """The largest error of outputs, of which at least `least` must be written. An output that
+        no pass reached is NaN.
+        """
         answer = self.right()
         written = [
             (own, sign)
