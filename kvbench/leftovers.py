@@ -1,4 +1,5 @@
-"""End what a process must not leave behind: processes that it has started, and temporary folders.
+"""End what a process must not leave behind: processes that it has started, and temporary
+folders.
 """
 
 import os

@@ -150,7 +150,8 @@ def geometries(asked: Iterable[str]) -> tuple[Geometry, ...]:
 
 
 def _checks(lines: Any) -> tuple[Check, ...]:
-    """The preflight's checks; empty if they cannot be read, because a run is useful without them.
+    """The preflight's checks; empty if they cannot be read, because a run is useful without
+    them.
     """
     try:
         return read(tuple[Check, ...], lines)

@@ -107,7 +107,8 @@ def _scores(facts: Facts) -> dict[str, Any]:
 
 
 def _heads(facts: Facts) -> dict[str, int]:
-    """Heads as the cache has them. If K and V come from one latent row, all query heads share it.
+    """Heads as the cache has them. If K and V come from one latent row, all query heads share
+    it.
     """
     heads = facts.count("num_attention_heads", "n_head")
     if rank := facts.some("kv_lora_rank"):

@@ -29,7 +29,8 @@ def sizes_of(names: Collection[str], facts: Mapping[str, int], element: int) -> 
 
 
 def elements_of(sizes: Mapping[str, int], element: int) -> dict[str, int]:
-    """Elements by name. `sizes`: bytes by name, from sizes_of(). Scales do not count as elements.
+    """Elements by name. `sizes`: bytes by name, from sizes_of(). Scales do not count as
+    elements.
     """
     return {name: _elements(name, sizes, element) for name in sizes}
 

@@ -81,7 +81,8 @@ def _suite(comparison: Comparison, name: str, cases: list[Element]) -> Element:
 
 
 def _judged(judged: Judged, group: str, found: Sequence[Cause]) -> Element:
-    """The test case of a point or family. Its time is head's time of a pass. `found`: all causes.
+    """The test case of a point or family. Its time is head's time of a pass. `found`: all
+    causes.
     """
     line = next((line for line in found if line.judged is judged), None)
     said = f"{cause(line)}; {sentence(judged)}" if line else sentence(judged)

@@ -52,8 +52,8 @@ def github(comparison: Comparison, unit: str, name: str, times: float) -> str:
 
 
 def bencher(comparison: Comparison) -> str:
-    """Head's numbers in Bencher Metric Format: benchmark → measure → value. Bencher's own measure of
-    time is in nanoseconds; `bandwidth` is in bytes per second.
+    """Head's numbers in Bencher Metric Format: benchmark → measure → value. Bencher's own measure
+    of time is in nanoseconds; `bandwidth` is in bytes per second.
     """
     results = {}
     for one in comparison.points:

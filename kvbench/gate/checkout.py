@@ -95,7 +95,8 @@ def products(
 
 @dataclass(frozen=True, slots=True)
 class _Revision:
-    """A revision of the checkout `source`. `top`: its worktree, in a folder with the side's name.
+    """A revision of the checkout `source`. `top`: its worktree, in a folder with the side's
+    name.
     """
 
     source: Path

@@ -72,7 +72,8 @@ def tools() -> Tools:
 
 
 def compiled(source: Path, known: Tools, tiers: Tiers, text: str, log: Path) -> Path:
-    """Build a library; return the folder with it and its interface. If that fails, `log` is left.
+    """Build a library; return the folder with it and its interface. If that fails, `log` is
+    left.
     """
     made, result, output = source.with_name("made"), source.with_name("result"), ""
     configured: tuple[str | Path, ...] = (

@@ -112,9 +112,7 @@ def _word(row: StageRow, course: Course, confirmed: Mapping[str, bool]) -> tuple
 def _notes(course: Course, how: str, alarms: Sequence[str]) -> Iterator[str]:
     if alarms:
         seen = counted(len(alarms), "point")
-        yield (
-            f"controls alarmed: base, compared with itself, seems to have changed at {seen}"
-        )
+        yield (f"controls alarmed: base, compared with itself, seems to have changed at {seen}")
     if not course.screen.points:
         return
     own = [row.members[0] for row in course.screen.points]

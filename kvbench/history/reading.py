@@ -49,7 +49,8 @@ def summaries(root: Path, tell: Tell) -> tuple[dict[str, Summary], list[str]]:
 
 
 def summarized(run: Path) -> Summary:
-    """Summarize a run directory, finished or not, from its journal. Raises BadRun if it is not one.
+    """Summarize a run directory, finished or not, from its journal. Raises BadRun if it is not
+    one.
     """
     with reading(run / JOURNAL):
         mark = stamp(run)  # taken before reading: records added meanwhile are not in the summary

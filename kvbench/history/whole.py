@@ -140,7 +140,8 @@ def _together(name: str, members: Sequence[Series], steps: Container[tuple[str, 
 
 
 def place(root: Path, run: Path, tell: Tell) -> tuple[Path, str]:
-    """Copy a run below the root, replacing an older copy. Returns the folder, and what the run is.
+    """Copy a run below the root, replacing an older copy. Returns the folder, and what the run
+    is.
     """
     with RunDirectory.open(run) as found:
         name = found.manifest.run
@@ -157,7 +158,8 @@ def place(root: Path, run: Path, tell: Tell) -> tuple[Path, str]:
 
 
 def _copied(root: Path, run: Path, folder: str, name: str, tell: Tell) -> Path:
-    """Copy a run. `folder`: its name below the root, unless a copy of the run exists there already.
+    """Copy a run. `folder`: its name below the root, unless a copy of the run exists there
+    already.
     """
     there = next(
         (root / path for path, own in summaries(root, tell)[0].items() if own.run == name), None

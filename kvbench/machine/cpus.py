@@ -99,7 +99,8 @@ def node_memory(files: Files) -> dict[int, dict[str, int]]:
 
 
 def numa_nodes(files: Files, online: tuple[int, ...]) -> tuple[Node, ...]:
-    """All nodes, also those without CPUs; empty if the kernel does not place every CPU on a node.
+    """All nodes, also those without CPUs; empty if the kernel does not place every CPU on a
+    node.
     """
     memory = node_memory(files)
     cpus = {n: read_list(files, f"{_NODES}/node{n}/cpulist") & set(online) for n in memory}
@@ -145,7 +146,8 @@ def _bytes(text: str) -> int:
 
 
 def last_levels(caches: tuple[DataCache, ...]) -> tuple[DataCache, ...]:
-    """The highest cache of every CPU, each once. Cores of one machine may differ: some have no L3.
+    """The highest cache of every CPU, each once. Cores of one machine may differ: some have no
+    L3.
     """
     top: dict[int, DataCache] = {}
     for cache in sorted(caches, key=lambda cache: cache.level):

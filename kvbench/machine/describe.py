@@ -37,9 +37,7 @@ _GUEST = "stated by a hypervisor"
 # Largest believable L3: parts with stacked cache have this much per core. More is a share of
 # something larger.
 _MOST_PER_CORE = 12 * MIB
-_UNSAID_PEAK = Fact(
-    None, "override", "none", "not known: give it under [dram] in an override file"
-)
+_UNSAID_PEAK = Fact(None, "override", "none", "not known: give it under [dram] in an override file")
 
 
 def describe(files: Files | None = None, override: Path | None = None) -> Machine:

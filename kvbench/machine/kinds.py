@@ -63,7 +63,8 @@ def implementer_name(implementer: int) -> str:
 
 
 def core_kinds(files: Files, cpus: tuple[int, ...]) -> tuple[dict[str, tuple[int, ...]], str]:
-    """CPUs by kind, and the source. Empty if all cores are alike, or if nothing tells them apart.
+    """CPUs by kind, and the source. Empty if all cores are alike, or if nothing tells them
+    apart.
     """
     for found, source in (
         (_by_counters(files, cpus), "/sys/devices/cpu_*/cpus"),

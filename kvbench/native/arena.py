@@ -80,7 +80,8 @@ class Arena(Owned):
             ) from None
 
     def inspect(self) -> dict[str, int]:
-        """What the system really gave, in bytes: page size, mapped, resident, backed by huge pages.
+        """What the system really gave, in bytes: page size, mapped, resident, backed by huge
+        pages.
         """
         arena = self.pointer
         self.library.check(self.library.lib.kvb_arena_inspect(arena))

@@ -115,15 +115,14 @@ class Cache(Closing):
         self._teams = Teams(self.library)
 
     def _tabled(self, shuffle: int | None, given: bool) -> np.ndarray | None:
-        """Make the table of a paged cache. `given`: `blocks` was passed, so the table starts empty.
+        """Make the table of a paged cache. `given`: `blocks` was passed, so the table starts
+        empty.
         """
         shape = (self._struct.batch, self._struct.table_stride)
         if not shape[1]:
             for name, asked in {"shuffle": shuffle is not None, "blocks": given}.items():
                 if asked:
-                    raise BadArgument(
-                        f"{name}: a {self.layout} cache is not paged", "leave it out"
-                    )
+                    raise BadArgument(f"{name}: a {self.layout} cache is not paged", "leave it out")
             return None
         if given and shuffle is None:
             return np.full(shape, NONE, dtype=np.int32)

@@ -42,7 +42,8 @@ def times_channel(q: np.ndarray, channel: np.ndarray) -> np.ndarray:
 
 
 def set_channel(library: Library, cache: Struct, asked: Any) -> None:
-    """Give a planned `kvb_cache *` its scales. True: any scales, if only the cache's size matters.
+    """Give a planned `kvb_cache *` its scales. True: any scales, if only the cache's size
+    matters.
     """
     shape = cache.kv_heads, cache.head_dim
     own = np.ones(shape, np.float32) if asked is True else floats("channel", asked, shape)

@@ -34,7 +34,8 @@ _ISA_VARIABLE = "KVBENCH_ISA"
 
 
 def library_path() -> Path:
-    """The path of the installed library. An editable install keeps it apart from the Python files.
+    """The path of the installed library. An editable install keeps it apart from the Python
+    files.
     """
     for folder in kvbench.__path__:
         if (path := Path(folder, _LIBRARY)).is_file():
@@ -214,7 +215,8 @@ class Library:
 
     @property
     def reads_on(self) -> bool:
-        """Whether a read of memory can go on where its last pass stopped; older libraries cannot.
+        """Whether a read of memory can go on where its last pass stopped; older libraries
+        cannot.
         """
         return "piece" in dict(self.ffi.typeof("kvb_probe").fields)
 
@@ -258,7 +260,8 @@ class Library:
         return self.plugins.variants
 
     def halves(self, dtype: object, name: str = "dtype") -> tuple[str, str]:
-        """The dtypes of K and V that a word stands for. `name`: the argument's name in a message.
+        """The dtypes of K and V that a word stands for. `name`: the argument's name in a
+        message.
         """
         known = self.words("dtype")
         if not isinstance(dtype, str) or not is_pair(dtype) and dtype not in known:
@@ -396,7 +399,8 @@ def _library_of(path: str, plugins: tuple[str, ...]) -> Library:
 
 
 def library_of(path: str | None, plugin: Sequence[str] | str | None = None) -> Library:
-    """Open the library at `path`, by default the installed one, with the kernels of these plug-ins.
+    """Open the library at `path`, by default the installed one, with the kernels of these
+    plug-ins.
     """
     plugins = several(plugin)
     return _library_of(path or "", plugins) if path or plugins else default_library()

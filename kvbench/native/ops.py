@@ -1,4 +1,5 @@
-"""The library's ops as tasks that can be timed: decode and its twin, fills, stores, moves, probes.
+"""The library's ops as tasks that can be timed: decode and its twin, fills, stores, moves,
+probes.
 """
 
 from typing import TYPE_CHECKING, Any

@@ -179,7 +179,8 @@ class Plugins:
         return tuple(dict.fromkeys(kernel.variant for kernel in self.kernels))
 
     def of(self, variant: str) -> "Plugin":
-        """The plug-in that has a variant. If the name says which one, no other plug-in is listed.
+        """The plug-in that has a variant. If the name says which one, no other plug-in is
+        listed.
         """
         stem = variant.partition(_AT)[2]
         for plugin in self.each:

@@ -50,9 +50,7 @@ class Task(Owned):
 
 def _one_library(task: Task, library: Library) -> None:
     if task.library is not library:
-        raise BadArgument(
-            "a task belongs to another library", "make both with one Library"
-        )
+        raise BadArgument("a task belongs to another library", "make both with one Library")
 
 
 class Series(Task):
@@ -97,7 +95,8 @@ class Load:
     pause: float = 0.0
 
     def gbps(self, times: Times) -> float:
-        """GB/s that the load moved while `times` were taken. All its tasks move equally many bytes.
+        """GB/s that the load moved while `times` were taken. All its tasks move equally many
+        bytes.
         """
         moved = self.tasks[0].traffic().bytes_compulsory
         return gbps(moved * times.load_passes, times.load_seconds)

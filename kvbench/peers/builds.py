@@ -36,7 +36,8 @@ def build_of(word: str, paths: Mapping[str, str], pythons: Mapping[str, str]) ->
 
 
 def build_at(asked: str, hint: str) -> Build:
-    """The build at a path. `asked`: a library, an interpreter, or the folder that holds bin/python.
+    """The build at a path. `asked`: a library, an interpreter, or the folder that holds
+    bin/python.
     """
     path = Path(asked)
     if not path.exists():

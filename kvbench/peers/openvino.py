@@ -117,7 +117,8 @@ def _is_masked(shape):
 
 
 def _model(shape, layers):
-    """Build the model as optimum-intel exports a decoder, which the CPU plug-in knows how to fuse.
+    """Build the model as optimum-intel exports a decoder, which the CPU plug-in knows how to
+    fuse.
     """
     from openvino import Model, PartialShape, Type, op
     from openvino import opset13 as ov

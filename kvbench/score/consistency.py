@@ -22,7 +22,8 @@ READS = 1.1
 
 
 def impossible(rows: Iterable[Mapping[str, Any]], records: Sequence[Record]) -> Iterator[Breach]:
-    """Find impossible numbers. `rows`: of the table of points. `records`: all visits, probes too.
+    """Find impossible numbers. `rows`: of the table of points. `records`: all visits, probes
+    too.
     """
     bits = {r.point.name: width(r.point) for r in records if isinstance(r.point, Point)}
     yield from _too_fast(records, bits)

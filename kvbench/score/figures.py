@@ -43,9 +43,7 @@ class ScoreFigure:
     tuned: Annotated[
         Rate, about("by the schedule that was measured to be the fastest: the figure to quote")
     ]
-    base: Annotated[
-        Rate | None, about("by the schedule that the library uses without measuring")
-    ]
+    base: Annotated[Rate | None, about("by the schedule that the library uses without measuring")]
     schedule: Annotated[str, about("the schedule that was chosen")]
     gbps: Annotated[float, about("GB/s: of the tuned rate")]
     share: Annotated[float | None, about("share of the plain reads of memory in the same run")]
@@ -64,7 +62,8 @@ class Longer:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Score(Printed):
-    """Two scores may be compared if their `score` and `digest` are equal, and neither is invalid.
+    """Two scores may be compared if their `score` and `digest` are equal, and neither is
+    invalid.
     """
 
     score: Annotated[str, about("version of the workload and of the rules")]

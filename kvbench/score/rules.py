@@ -125,7 +125,8 @@ def _of_numbers(each: ScoredPoint, machine: Machine) -> Iterator[Breach]:
 
 
 def _contaminated(measured: Sequence[ScoredPoint], records: Sequence[Record]) -> Iterator[Breach]:
-    """Find launches that were disturbed, by number, even if the points' own numbers do not show it.
+    """Find launches that were disturbed, by number, even if the points' own numbers do not show
+    it.
     """
     slow = {
         r.launch: speed

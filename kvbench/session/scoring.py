@@ -37,7 +37,8 @@ _BRIEF: dict[str, Any] = {"axes": ("layers=0",), "launches": 1, "samples": 3, "s
 
 
 def forecast(asked: dict[str, Any]) -> tuple[float, float]:
-    """Seconds of the whole score, and seconds of it outside timed samples, such as filling memory.
+    """Seconds of the whole score, and seconds of it outside timed samples, such as filling
+    memory.
     """
     again = 2.0  # candidates are verified and tuned, and some are timed again
     parts = [(again, planned(options := _candidates(asked), options.kernels)[1])]
@@ -93,7 +94,8 @@ def _near(points: Sequence[Point], records: Iterable[Record]) -> list[Point]:
 
 
 def _seconds(records: Iterable[Record]) -> dict[Any, float]:
-    """Seconds of each point's fastest pass. Other work can make a candidate slower, never faster.
+    """Seconds of each point's fastest pass. Other work can make a candidate slower, never
+    faster.
     """
     found = grouped(
         (record.point, sample.each)

@@ -56,7 +56,8 @@ from kvbench.units import now
 
 
 class Session(Closing):
-    """The part of a run that one process does. It owns the run directory. `done`: earlier records.
+    """The part of a run that one process does. It owns the run directory. `done`: earlier
+    records.
     """
 
     def __init__(
@@ -302,7 +303,8 @@ class Session(Closing):
 
     @property
     def _until(self) -> float:
-        """Seconds within which launches are added. The suite's limit holds for open questions only.
+        """Seconds within which launches are added. The suite's limit holds for open questions
+        only.
         """
         suites = self.options.asked_suite.until_decided if self.directory.manifest.looks else 0
         return self.options.budget or suites or math.inf

@@ -19,7 +19,8 @@ _TRIES = 100  # other writers may remove the part between its creation and its l
 
 @contextmanager
 def new_part(path: Path) -> Iterator[tuple[Path, IO[bytes]]]:
-    """A new file beside `path`, open for writing. At the end it is removed unless it was renamed.
+    """A new file beside `path`, open for writing. At the end it is removed unless it was
+    renamed.
     """
     part, file = _begun(path)
     with file:
@@ -51,7 +52,8 @@ def is_part(name: str, of: str) -> bool:
 
 
 def remove_left(path: Path) -> None:
-    """Remove parts of this file that killed processes left behind. Parts of living processes stay.
+    """Remove parts of this file that killed processes left behind. Parts of living processes
+    stay.
     """
     with suppress(OSError), os.scandir(path.parent) as entries:
         for name in [entry.name for entry in entries if is_part(entry.name, path.name)]:

@@ -1,4 +1,5 @@
-"""Check every kernel of the registry that runs here. The method check_<op> of a bench checks an op.
+"""Check every kernel of the registry that runs here. The method check_<op> of a bench checks an
+op.
 """
 
 from collections.abc import Iterable, Iterator

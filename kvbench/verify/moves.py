@@ -155,7 +155,8 @@ class Moves(Closing):
         return 0.0
 
     def check_latency(self, kernel: Kernel) -> float:
-        """The chain must visit every line once before it returns to the start; then the chase runs.
+        """The chain must visit every line once before it returns to the start; then the chase
+        runs.
         """
         lines = 65
         with scratch(self.library, 64 * lines) as arena:

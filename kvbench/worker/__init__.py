@@ -1,4 +1,5 @@
-"""Measuring: memory, programs, and the loop that times them. Each launch is a process of its own.
+"""Measuring: memory, programs, and the loop that times them. Each launch is a process of its
+own.
 """
 
 from kvbench.worker.growing import visit_growing

@@ -74,7 +74,8 @@ class Bench(Owner):
     @property
     @abstractmethod
     def kernel(self) -> Program:
-        """The point's kernel with nothing read between its passes, unless all passes are evicted.
+        """The point's kernel with nothing read between its passes, unless all passes are
+        evicted.
         """
 
     @property

@@ -195,7 +195,8 @@ class GrowingLayers:
         self.layers.queries.out[:] = np.nan
 
     def checked(self, tokens: int) -> float:
-        """The largest error of the answers, once `tokens` stored tokens were read back and checked.
+        """The largest error of the answers, once `tokens` stored tokens were read back and
+        checked.
         """
         layers = self.layers
         shape, capacity = layers.point.shape, layers.room.caches[0].struct.capacity

@@ -165,7 +165,8 @@ class Room(Owner):
         self.follow()
 
     def follow(self) -> None:
-        """Make all other slices from the first one; that takes a tenth of the time of new numbers.
+        """Make all other slices from the first one; that takes a tenth of the time of new
+        numbers.
         """
         self.content.begin(self.rows[0])
         self.make(range(1, self.slices), self.rows[1:])

@@ -225,7 +225,8 @@ class Stepping(Bench):
         return error
 
     def verify_left(self, passes: int) -> float:
-        """The largest error of what the last passes left behind. Each pass goes through all layers.
+        """The largest error of what the last passes left behind. Each pass goes through all
+        layers.
         """
         return max(part.left() for part in self.parts)
 

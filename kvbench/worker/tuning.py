@@ -61,7 +61,8 @@ class Tuner:
             bench.far_schedule = self._best(parts, bench.rotated, bench.ran, presets)
 
     def _tunes(self, bench: Bench) -> TypeGuard[Decoding]:
-        """Whether the tuner tunes this bench: a decode, or a step, which has all that is used here.
+        """Whether the tuner tunes this bench: a decode, or a step, which has all that is used
+        here.
         """
         return self._evidence is not None and bool(bench.ran) and tunable(bench.point)
 

@@ -1,4 +1,5 @@
-"""Published model files without the numbers: config.json with an index, and headers of .gguf files.
+"""Published model files without the numbers: config.json with an index, and headers of .gguf
+files.
 """
 
 import json

@@ -193,7 +193,7 @@ def test_published_models_have_as_many_active_parameters_as_is_said_of_them():
             {"quantization_config": {"quant_method": "awq"}},
             names(32, *DENSE),
             None,
-            "what awq takes",
+            "how many bytes awq takes",
         ),
     ],
 )

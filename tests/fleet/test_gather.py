@@ -43,7 +43,8 @@ def spoil(path, kind, secret):
 
 @pytest.mark.parametrize("kind", ["link", "pipe", "device"])
 def test_only_ordinary_files_are_copied(brought, tmp_path, capsys, kind):
-    """A missing file that can be made again is left out; without any other file the run is refused.
+    """A missing file that can be made again is left out; without any other file the run is
+    refused.
     """
     if kind == "device" and os.getuid():
         pytest.skip("only root makes devices")

@@ -43,7 +43,8 @@ def duel(launch, pairs, point=DECODE, *, layers=1, switches=(), steal=(), **fact
 
 
 def slower(share, pattern=SLOW):
-    """A ratio for player(): head takes longer by this share at points whose names begin like this.
+    """A ratio for player(): head takes longer by this share at points whose names begin like
+    this.
     """
     return lambda point, side: (
         1 + share if side == "head" and point.name.startswith(pattern) else 1.0

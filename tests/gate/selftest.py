@@ -196,7 +196,8 @@ def _row(exercise: Exercise, number: int, seed: int, found: Held) -> dict[str, o
 
 @contextmanager
 def _hog(kind: str, seed: int) -> Iterator[None]:
-    """A process that reads memory on all CPUs at random times; for the gate it is another program.
+    """A process that reads memory on all CPUs at random times; for the gate it is another
+    program.
     """
     if not kind:
         yield

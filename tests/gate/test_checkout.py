@@ -167,7 +167,12 @@ def test_a_library_among_its_links(project, places):
         ({"base": "never"}, BadArgument, "never is not a revision", "fetch-depth: 0"),
         ({"head": "--help"}, BadArgument, "--help is not a revision", "fetch-depth: 0"),
         ({"product": "build/libsmal.so"}, BadLibrary, "left no build", f"did you mean {LIBRARY}"),
-        ({"command": "true"}, BadLibrary, "v1 .* did not make build/libsmall.so", "the full log is"),
+        (
+            {"command": "true"},
+            BadLibrary,
+            "v1 .* did not make build/libsmall.so",
+            "the full log is",
+        ),
         ({"command": "exit 3"}, BadLibrary, "v1 .*: it ended with exit code 3", "the full log is"),
         ({"command": "kill $$"}, BadLibrary, "it ended with exit code 143", "the full log is"),
         ({"command": "nosuch"}, BadLibrary, "nosuch: .*not found", "the full log is"),
@@ -177,7 +182,12 @@ def test_a_library_among_its_links(project, places):
             "fits build/libsmall.so, build/other.so",
             "name one",
         ),
-        ({"command": f"mkdir build; echo > {LIBRARY}"}, BadLibrary, "is not a library", "--product"),
+        (
+            {"command": f"mkdir build; echo > {LIBRARY}"},
+            BadLibrary,
+            "is not a library",
+            "--product",
+        ),
         (
             {"command": f"mkdir build; ln -s '{sys.executable}' {LIBRARY}"},
             BadArgument,

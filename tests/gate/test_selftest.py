@@ -1,4 +1,5 @@
-"""The self-test's own tables: nothing is repeated or lost, and its conclusions are computed right.
+"""The self-test's own tables: nothing is repeated or lost, and its conclusions are computed
+right.
 """
 
 import csv

@@ -36,7 +36,8 @@ def shown(objects):
 
 
 def cpuset(found):
-    """Parse "0x00000001,,0x00000003": words of 32 bits, the highest first; an empty word is zero.
+    """Parse "0x00000001,,0x00000003": words of 32 bits, the highest first; an empty word is
+    zero.
     """
     words = found.get("cpuset").split(",")
     bits = sum(int(word or "0", 16) << 32 * place for place, word in enumerate(reversed(words)))

@@ -195,7 +195,7 @@ def test_domains_need_caches(tmp_path):
     machine = describe(trees.bare_guest(tmp_path))
     with pytest.raises(Unsupported, match="no cache is declared") as caught:
         place(machine, "domain", None)
-    assert caught.value.hint == "node or socket"
+    assert caught.value.hint == "use node or socket"
 
 
 @pytest.mark.parametrize(

@@ -215,7 +215,11 @@ UNKNOWN = [
     ("turbo", "no_turbo", {"without": [f"{CPU}/intel_pstate/no_turbo"]}),
     ("other tasks", "not understood", {"tree": {"/proc/stat": "cpu0 many"}, "live": {"quiet": {}}}),
     ("other tasks", "does not advance", {"live": {"quiet": {}}}),
-    ("other tasks", "does not advance", {"tree": {"/proc/stat": "intr 0\n"}, "live": {"quiet": {}}}),
+    (
+        "other tasks",
+        "does not advance",
+        {"tree": {"/proc/stat": "intr 0\n"}, "live": {"quiet": {}}},
+    ),
     (
         "steal",
         "does not count",
@@ -232,7 +236,7 @@ UNKNOWN = [
     ("transparent huge pages", "the system said no", REFUSED),
     (
         "transparent huge pages",
-        "too little",
+        "the test needs",
         {"tree": {"/proc/meminfo": "MemAvailable: 65536 kB\n"}},
     ),
     ("NUMA balancing", "missing", {"without": ["/proc/sys/kernel/numa_balancing"], "nodes": 2}),
@@ -270,9 +274,9 @@ def test_the_running_system():
 
 def test_cpus_of_another_machine_are_not_tried():
     absent = max(os.sched_getaffinity(0)) + 1
-    with pytest.raises(Refused, match=f"CPUs {absent} are not here"):
+    with pytest.raises(Refused, match=f"CPUs {absent} do not exist here"):
         Live().clock([absent])
-    with pytest.raises(Refused, match=f"CPUs {absent} are not here"):
+    with pytest.raises(Refused, match=f"CPUs {absent} do not exist here"):
         Live().touched(4 * MIB, [absent])
 
 

@@ -165,7 +165,8 @@ def graviton(root):
 
 
 def apple(root):
-    """Four small cores and four large ones; four share an L2, and there is no L3. Pages of 16 KiB.
+    """Four small cores and four large ones; four share an L2, and there is no L3. Pages of 16
+    KiB.
     """
     caches = [(1, "Data", "64K", 1), (2, "Unified", "4096K", 4)]
     more = {

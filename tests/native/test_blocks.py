@@ -1,4 +1,5 @@
-"""A pool of blocks: sequences share equal beginnings, and blocks move from one sequence to another.
+"""A pool of blocks: sequences share equal beginnings, and blocks move from one sequence to
+another.
 """
 
 import numpy as np
@@ -127,7 +128,7 @@ def test_a_shared_block_is_not_written(pool, pair):
     [
         (lambda pool, one, two: pool.share(one, two, 12), "tokens is 12: both sequences"),
         (lambda pool, one, two: pool.share(one, two, 24), "tokens is 24"),
-        (lambda pool, one, two: pool.share(one, one, 8), "sequence 0 has tokens"),
+        (lambda pool, one, two: pool.share(one, one, 8), "sequence 0 already has tokens"),
         (lambda pool, one, two: pool.share(one, two, 8, of=1), "of is 1"),
         (lambda pool, one, two: pool.share(one, two, 8, sequence=1), "sequence is 1"),
         (lambda pool, one, two: pool.share(one, cache_of(pool), 8), "not have the same blocks"),
@@ -154,7 +155,8 @@ def test_what_a_ring_has_overwritten_is_not_shared(pool):
 
 
 def does_something(pool, caches, texts, draw):
-    """One of three sequences shares another's beginning, is cut, or grows. texts: what each holds.
+    """One of three sequences shares another's beginning, is cut, or grows. texts: what each
+    holds.
     """
     at, of = draw.choice(3, 2, replace=False)
     cache, tokens = caches[at], int(draw.integers(1, 12))

@@ -141,7 +141,8 @@ class Trial:
         self.append(cache, model, team, int(self.draw.integers(1, self.capacity + 3)))
 
     def task(self, cache, model, team):
-        """Tokens are counted before their rows exist; then a task stores twice in the same place.
+        """Tokens are counted before their rows exist; then a task stores twice in the same
+        place.
         """
         tokens = int(self.draw.integers(1, 4))
         values = self.values(tokens)

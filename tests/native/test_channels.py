@@ -91,7 +91,8 @@ def test_what_is_stored(isa, layout, rows):
 @every_layout
 @every_tier
 def test_what_is_answered(isa, layout, rows):
-    """Rows are codes times scales. Products of narrow numbers multiply the queries by the scales.
+    """Rows are codes times scales. Products of narrow numbers multiply the queries by the
+    scales.
     """
     for v in OF_V if layout != "block16" else set(OF_V) & set(CODES):
         with cache_of(layout, rows.channel, v) as cache:

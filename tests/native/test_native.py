@@ -292,7 +292,8 @@ def test_a_task_of_another_library_is_refused(copies):
 
 
 def test_objects_may_outlive_their_library_s_name():
-    """Destructors of teams and arenas run C code, in any order: the library must still be loaded.
+    """Destructors of teams and arenas run C code, in any order: the library must still be
+    loaded.
     """
     code = """
 from kvbench.native import Arena, Cache, Library, Team, library_path

@@ -1,4 +1,5 @@
-"""Odd values of every argument: each is refused in one line with its name, or taken for what it is.
+"""Odd values of every argument: each is refused in one line with its name, or taken for what it
+is.
 """
 
 import inspect

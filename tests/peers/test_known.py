@@ -1,4 +1,5 @@
-"""Known peers: modules that would end the command, and the file by which an engine is identified.
+"""Known peers: modules that would end the command, and the file by which an engine is
+identified.
 """
 
 import hashlib

@@ -1,4 +1,5 @@
-"""SIGKILL of the parent, the worker or both: no finished visit is lost, and the run can be resumed.
+"""SIGKILL of the parent, the worker or both: no finished visit is lost, and the run can be
+resumed.
 """
 
 import json

@@ -225,7 +225,8 @@ def test_a_line_that_fails_ends_the_run_as_planned(tmp_path):
 
 
 def test_work_that_is_left_counts_it(tmp_path):
-    """The weights of all visits add up to what is left at the beginning, and to nothing at the end.
+    """The weights of all visits add up to what is left at the beginning, and to nothing at the
+    end.
     """
     with Session.begin(options(), tmp_path / "run", execute=Planted()) as session:
         whole = session.left()

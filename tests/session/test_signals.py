@@ -1,5 +1,5 @@
-"""SIGINT and SIGTERM, once or twice, at random times: exit code 130, no process left over or stopped,
-no traceback, nothing in the folder for temporary files, and a hint that works.
+"""SIGINT and SIGTERM, once or twice, at random times: exit code 130, no process left or
+stopped, no traceback, nothing in the folder for temporary files, and a hint that works.
 
     python -m pytest -m full tests/session/test_signals.py
 
@@ -180,7 +180,8 @@ def wait_for_compiler(folder):
 
 
 def left(mark):
-    """Processes of a trial that still exist some seconds after its end: number, state and command.
+    """Processes of a trial that still exist some seconds after its end: number, state and
+    command.
     """
     for _ in range(100):
         found = [*marked(mark)]

@@ -168,9 +168,7 @@ def test_a_lock_that_is_held_for_long_is_said_in_a_line(library, tmp_path, monke
     )
     with locked(tmp_path):
         said = Evidence("m", library, str(tmp_path / "seen.json")).add([tuned("a", 1.0)])
-    assert (
-        said.startswith("the tuning is not kept for later runs") and "another process" in said
-    )
+    assert said.startswith("the tuning is not kept for later runs") and "another process" in said
     assert "\n" not in said and not (tmp_path / "seen.json").exists()
 
 

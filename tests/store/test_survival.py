@@ -111,7 +111,8 @@ def test_a_file_is_the_old_or_the_new_one(filled, name):
 
 
 def test_nothing_is_cut_before_all_was_read(filled, tmp_path):
-    """An invalid line is reported, bytes after the last full line stay, and links are not followed.
+    """An invalid line is reported, bytes after the last full line stay, and links are not
+    followed.
     """
     journal, foreign = filled / JOURNAL, tmp_path / "notes.txt"
     whole = journal.read_bytes()

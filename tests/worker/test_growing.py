@@ -1,4 +1,5 @@
-"""A step that grows, token after token, against float64 on its caches' bytes; and faults meanwhile.
+"""A step that grows, token after token, against float64 on its caches' bytes; and faults
+meanwhile.
 """
 
 from contextlib import contextmanager

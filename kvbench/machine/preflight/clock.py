@@ -52,9 +52,7 @@ def core_clock(scene: Scene) -> Finding:
     nominal = declared.get("nominal")
     kinds = {cpu.kind for cpu in scene.machine.cpus if cpu.cpu in scene.cpus}
     if nominal and low < _SHORT * nominal:
-        return warn(
-            value, "look for heat, a power limit (sudo turbostat) or others on this core"
-        )
+        return warn(value, "look for heat, a power limit (sudo turbostat) or others on this core")
     if swing > _SWING:
         return warn(
             value,

@@ -1,4 +1,5 @@
-"""Checks of memory: page size, share of huge pages, the pages' nodes, and whether there is enough.
+"""Checks of memory: page size, share of huge pages, the pages' nodes, and whether there is
+enough.
 """
 
 from collections import Counter

@@ -38,8 +38,7 @@ def steal(scene: Scene) -> Finding:
 
 @check(
     "allowed CPUs",
-    "CPUs outside the mask may run other work in the same last-level cache and the same"
-    " memory",
+    "CPUs outside the mask may run other work in the same last-level cache and the same memory",
 )
 def allowed(scene: Scene) -> Finding:
     machine = scene.machine
@@ -68,8 +67,7 @@ def allowed(scene: Scene) -> Finding:
 
 @check(
     "SMT",
-    "two threads of a core share its caches and line fill buffers; one thread already fills"
-    " those",
+    "two threads of a core share its caches and line fill buffers; one thread already fills those",
 )
 def smt(scene: Scene) -> Finding:
     if scene.fact("smt") == 1:
@@ -92,9 +90,7 @@ def smt(scene: Scene) -> Finding:
     return ok(f"on; {len(mine)} CPUs of {len(used)} cores, one thread per core")
 
 
-@check(
-    "CPU quota", "waiting threads spin and use up the quota; then all threads stop"
-)
+@check("CPU quota", "waiting threads spin and use up the quota; then all threads stop")
 def quota(scene: Scene) -> Finding:
     cpus, threads = scene.fact("quota"), len(scene.cpus)
     if cpus == "unlimited":
