@@ -1,5 +1,4 @@
-"""Decode attention over the KV cache, measured against the memory bandwidth of the machine it runs
-on.
+"""Measure decode attention over the KV cache against the machine's memory bandwidth.
 
 run = kvbench.load("runs/quick-...")   # or kvbench.sweep("quick")
 run.points, run.ceilings, run.tokens(), run.plot("hero")
@@ -19,7 +18,7 @@ __all__ = [*_HOMES, "native"]  # noqa: PLE0604
 
 
 def __getattr__(name: str) -> Any:
-    """Import what is asked for only then: `kvbench --help` needs none of it."""
+    """Import a name when it is first used: `kvbench --help` needs none of them."""
     if name == "__version__":
         return import_module("importlib.metadata").version("kvbench")
     if name in _HOMES:

@@ -1,9 +1,9 @@
-"""Calls in a process of their own: what a call breaks there stays there, and whatever ends the wait
-ends the process.
+"""Run a call in a child process. Damage by the call stays there, and the child ends when the wait
+ends, for whatever reason.
 
-The child is `python -m kvbench.apart`. It reads a pickled call from standard input and leaves a
-pickled result in a file: a call is a module's function and its arguments. What the call prints goes
-to standard error.
+The child is `python -m kvbench.apart`. It reads a pickled call (a module's function and its
+arguments) from standard input and leaves a pickled result in a file. Prints of the call go to
+standard error.
 """
 
 import ctypes
@@ -28,19 +28,20 @@ _DEATH_SIGNAL, _ADOPT = 1, 36  # PR_SET_PDEATHSIG, PR_SET_CHILD_SUBREAPER
 
 
 class Ended(Refused):
-    """The process ended, or was ended, before it had an answer. `how`: in the past tense."""
+    """The process ended, or was ended, before it answered. `how`: in the past tense."""
 
     def __init__(
         self, how: str, hint: str = "it may have been too large for this machine's memory"
     ) -> None:
-        super().__init__(f"the process {how}, before it had an answer", hint)
+        super().__init__(f"the process {how} before it answered", hint)
         self.how = how
 
 
 def apart(call: Callable[..., Any], *args: Any, patience: float | None = None) -> Any:
-    """What `call` returns or raises. patience: seconds it may take.
+    """Return what `call` returns, or raise what it raises. Raises Ended if the process gives no
+    answer.
 
-    Ended where it gives no answer.
+    patience: seconds that the call may take; by default any time.
     """
     with TemporaryFile() as answer:
         child = subprocess.Popen(
@@ -66,7 +67,7 @@ def apart(call: Callable[..., Any], *args: Any, patience: float | None = None) -
 
 
 def ending(code: int) -> str:
-    """How a process ended, by what wait() says."""
+    """Say how a process ended, from what wait() returned."""
     if code >= 0:
         return f"ended with exit code {code}"
     known = {member.value: member.name for member in signal.Signals}
@@ -74,40 +75,40 @@ def ending(code: int) -> str:
 
 
 def end_with(parent: int) -> None:
-    """A parent that is killed cannot end this process: the system does."""
+    """Let the system end this process when `parent` ends, even if `parent` is killed."""
     ctypes.CDLL(None).prctl(_DEATH_SIGNAL, signal.SIGKILL)
     if os.getppid() != parent:
         raise SystemExit
 
 
 def adopt() -> None:
-    """Whom this process's children leave behind is its own child from then on: whoever ends it
-    finds them.
+    """Adopt the processes that this process's children leave behind, so that it can find and end
+    them.
     """
     ctypes.CDLL(None).prctl(_ADOPT, 1)
 
 
 def own_output() -> int:
-    """A descriptor for what standard output is now. From here on, prints go to standard error."""
+    """A descriptor for the present standard output. From here on, prints go to standard error."""
     kept = os.dup(1)
     os.dup2(2, 1)
     return kept
 
 
 class Ear:
-    """Waits for a process's pipes, and hears when it has ended: a pipe alone stays open while a
-    child of it lives.
+    """Waits for a process's pipes and notices its end. A pipe alone stays open while a child of the
+    process lives.
     """
 
     def __init__(self, process: subprocess.Popen[Any]) -> None:
         try:
             self._died: int | None = os.pidfd_open(process.pid)
-        except OSError:  # a kernel before 5.3
+        except OSError:  # kernel older than 5.3
             self._died = None
 
     def ready(self, pipe: int, event: int, end: float | None) -> bool:
-        """False where it has ended and left nothing to read. TimeoutError where nothing comes until
-        `end`.
+        """Whether the pipe is ready; False if the process has ended and left nothing to read.
+        Raises TimeoutError if nothing comes until `end`.
         """
         waiting = select.poll()
         waiting.register(pipe, event)
@@ -125,8 +126,8 @@ class Ear:
 
 
 def kill_group(child: subprocess.Popen[Any]) -> None:
-    """A process that leads a group of its own, and what it has begun, also what has left the group.
-    Where it is dead already, nobody finds that.
+    """Kill a process that leads a group, and all that it has started, also processes that left the
+    group. If it is dead already, those cannot be found.
     """
     if child.poll() is None:
         end_descendants(child.pid)
@@ -136,16 +137,18 @@ def kill_group(child: subprocess.Popen[Any]) -> None:
 
 
 def _answer() -> None:
-    """It ends with its answer, and not with what the call has left to be done at an end."""
+    """Answer a call. The process ends with the answer, without the cleanup that the call left for
+    its end.
+    """
     if not (asked := sys.stdin.buffer.read()):
-        return  # the parent was interrupted before it could ask
+        return  # the parent was interrupted before it could send a call
     parent, to, call, args = pickle.loads(asked)
     end_with(parent)
     try:
         found = (True, call(*args))
-    except Exception as error:  # noqa: BLE001  # whatever it is, it is raised in the parent
+    except Exception as error:  # noqa: BLE001  # any error is raised again in the parent
         if not isinstance(error, KvbenchError):
-            error.add_note(format_exc())  # a traceback does not travel
+            error.add_note(format_exc())  # a traceback cannot be pickled
         found = (False, error)
     with os.fdopen(to, "wb") as file:
         file.write(pickle.dumps(found))

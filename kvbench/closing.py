@@ -1,4 +1,4 @@
-"""What a `with` closes at its end."""
+"""Objects that a `with` closes at its end."""
 
 from abc import ABC, abstractmethod
 from contextlib import ExitStack
@@ -10,7 +10,7 @@ class Closing(ABC):
 
     @abstractmethod
     def close(self) -> None:
-        """At the end of the `with`, however that ends."""
+        """Give everything back; called when the `with` ends for any reason."""
 
     def __enter__(self) -> Self:
         return self
@@ -20,8 +20,8 @@ class Closing(ABC):
 
 
 class Owner(Closing):
-    """What holds memory, threads or tasks, and gives all of it back at its end, or at once where it
-    cannot be made. Subclasses put what they own into `_owned`, in `_prepare()`.
+    """An owner of memory, threads or tasks. It gives all of them back at its end, or at once if it
+    cannot be made. Subclasses put what they own into `_owned` in `_prepare()`.
     """
 
     def __init__(self) -> None:
@@ -34,7 +34,7 @@ class Owner(Closing):
 
     @abstractmethod
     def _prepare(self) -> None:
-        """Take it."""
+        """Acquire what the object owns."""
 
     def close(self) -> None:
         self._owned.close()

@@ -1,5 +1,17 @@
-"""Every error that kvbench raises: a line that says what is wrong, a hint, and the exit code that
-it ends in.
+"""All errors that kvbench raises. Each has a message of one line, a hint and an exit code:
+
+KvbenchError         2
+  BadArgument        2    a value is wrong (also a ValueError)
+  Unsupported        2    this CPU, build or operating system cannot do it
+  BadRun             2    not a run directory, or a damaged one
+  Unwritable         2    the output cannot be written
+  process.Failed     2    the process of a peer failed
+  WrongAnswer        4    a kernel's result failed its check
+  Refused            5    the environment does not allow it
+    OutOfMemory      5    there is too little memory (also a MemoryError)
+    BadLibrary       5    the kernel library is missing or does not fit
+    apart.Ended      5    a child process ended before it answered
+  NotComparable      6    two numbers do not belong together
 """
 
 from collections.abc import Iterable
@@ -9,7 +21,7 @@ from typing import Self
 
 
 class Exit(IntEnum):
-    """How a command ends. `about` is what kvbench --help says of it."""
+    """How a command ends. `about` is the text in kvbench --help."""
 
     about: str
 
@@ -22,7 +34,7 @@ class Exit(IntEnum):
     FAILED = 1, "a confirmed regression, or kvbench verify failed"
     USAGE = 2, "usage, bad input, output that cannot be written, or an error inside kvbench"
     UNCLEAR = 3, "inconclusive, or contaminated by other work"
-    ERRORS = 4, "finished, but some of what was to be measured failed"
+    ERRORS = 4, "finished, but some measurements failed"
     REFUSED = 5, "the environment does not allow it"
     NOTHING = 6, "nothing is comparable"
     INTERRUPTED = 130, "interrupted; kvbench sweep --out DIR --resume finishes a sweep"
@@ -34,7 +46,7 @@ _USUAL = {code: code.about for code in (Exit.FINE, Exit.USAGE, Exit.REFUSED)} | 
 _RUN = _USUAL | {
     Exit.ERRORS: "finished, but some points failed",
     Exit.NOTHING: "--resume: kvbench, the suite or the machine has changed since",
-    Exit.INTERRUPTED: "interrupted; the command that goes on is printed",
+    Exit.INTERRUPTED: "interrupted; the command to resume is printed",
 }
 _VERDICT = _USUAL | {
     Exit.FINE: "no regression",
@@ -42,9 +54,8 @@ _VERDICT = _USUAL | {
     Exit.UNCLEAR: Exit.UNCLEAR.about,
     Exit.NOTHING: Exit.NOTHING.about,
 }
-_CODES: dict[
-    str, dict[Exit, str]
-] = {  # of commands whose codes scripts go by: all that each ends with
+# by command, for scripts: every code that the command ends with
+_CODES: dict[str, dict[Exit, str]] = {
     "compare": (
         dict(pair for pair in _VERDICT.items() if pair[0] != Exit.REFUSED)
         | {
@@ -68,14 +79,14 @@ _CODES: dict[
 
 
 def exit_codes(command: str) -> dict[Exit, str]:
-    """What each exit code of a command means, lowest first. Empty where only kvbench --help says
+    """What each exit code of a command means, lowest code first. Empty if only kvbench --help lists
     it.
     """
     return dict(sorted(_CODES.get(command, {}).items()))
 
 
 class KvbenchError(Exception):
-    """`hint` says what to do next; it is never empty."""
+    """Base of all errors here. `hint` says what to do next; it is never empty."""
 
     exit_code = Exit.USAGE
 
@@ -83,7 +94,7 @@ class KvbenchError(Exception):
         super().__init__(message)
         self.hint = hint
 
-    def __reduce__(self) -> tuple[type[Self], tuple[str, str]]:  # what a process raises for another
+    def __reduce__(self) -> tuple[type[Self], tuple[str, str]]:  # to travel between processes
         return type(self), (self.args[0], self.hint)
 
     def __str__(self) -> str:
@@ -99,13 +110,13 @@ class Unsupported(KvbenchError):
 
 
 class Refused(KvbenchError):
-    """The environment does not allow it."""
+    """The environment (operating system, installation, memory) does not allow it."""
 
     exit_code = Exit.REFUSED
 
 
 class OutOfMemory(Refused, MemoryError):
-    """The memory asked for is not there."""
+    """There is too little memory."""
 
 
 class BadLibrary(Refused):
@@ -119,7 +130,7 @@ class WrongAnswer(KvbenchError):
 
 
 class BadRun(KvbenchError):
-    """This is no run directory, or one that was damaged; the message names the file and what is
+    """The folder is not a run directory, or was damaged; the message names the file and what is
     wrong.
     """
 
@@ -135,7 +146,7 @@ class NotComparable(KvbenchError):
 
 
 def refuse_beyond(argument: str, value: float, limits: tuple[float, float]) -> None:
-    """NaN is beyond all limits."""
+    """Raise BadArgument if a value is outside its limits; NaN always is."""
     least, most = limits
     if not least <= value <= most:
         raise BadArgument(f"{argument} is {str(value)[:60]}", f"{least:g} to {most:g}")
@@ -146,7 +157,7 @@ def unknown_word(argument: str, word: object, allowed: Iterable[str]) -> BadArgu
 
 
 def one_of(word: object, allowed: Iterable[str]) -> str:
-    """The hint for a word that is none of these: the nearest one first."""
+    """The hint for an unknown word: the nearest allowed word, then all of them."""
     allowed = tuple(allowed)
     near = get_close_matches(word[:60], allowed, 1, 0.5) if isinstance(word, str) else ()
     return (f"did you mean {near[0]}? " if near else "") + f"one of: {', '.join(allowed)}"

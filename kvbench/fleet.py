@@ -1,10 +1,9 @@
-"""One sweep on each host of a cluster that somebody has started, by Dask: over SSH, under Slurm, in
-Kubernetes, or by hand.
+"""One sweep on each host of a cluster that the user has started with Dask: over SSH, under Slurm,
+in Kubernetes, or by hand.
 
-Nothing about a measurement is distributed. Each host runs `kvbench sweep` as a process of its own,
-alone on the host, into a run directory there, whose files come back. What is on a host stays there,
-so that a scheduler that is gone loses
-nothing: kvbench fleet --from takes run directories, whatever brought them.
+Nothing about a measurement is distributed. Each host runs `kvbench sweep` in its own process, into
+a run directory on the host, whose files come back. The directory also stays on the host, so that
+losing the scheduler loses nothing: kvbench fleet --from takes run directories, however they came.
 """
 
 import fcntl
@@ -29,17 +28,17 @@ from kvbench.store.files import copy_file, replacing, sync_folder, within, writi
 from kvbench.store.locks import locked
 from kvbench.store.names import EXPORT, JOURNAL, MACHINE, MANIFEST
 
-FILES = (MANIFEST, JOURNAL, MACHINE, EXPORT)  # what comes back of a run directory
-_NEEDED = (MANIFEST, JOURNAL, MACHINE)  # without which it is none
-_HALF = ".gathering"  # folder of a copy that is not whole yet
+FILES = (MANIFEST, JOURNAL, MACHINE, EXPORT)  # files of a run directory that come back
+_NEEDED = (MANIFEST, JOURNAL, MACHINE)  # a run directory needs these
+_HALF = ".gathering"  # folder of an unfinished copy
 TOPIC = "kvbench"
-_POLL = 0.5  # seconds between two looks at who is still there
+_POLL = 0.5  # seconds between two looks at which workers are still there
 _PATIENCE = 5  # seconds for the scheduler to answer
 
 
 @dataclass(frozen=True, slots=True)
 class Arrived:
-    """What became of a host. `path`: its run directory, here; `lost`: why there is none."""
+    """What became of a host. `path`: its run directory, here. `lost`: why there is none."""
 
     host: str
     path: Path | None
@@ -48,13 +47,13 @@ class Arrived:
 
 
 def host_name() -> str:
-    """$KVBENCH_HOST where it is set: containers on one host may share its name."""
+    """$KVBENCH_HOST, or the host's own name: containers on one host may share that."""
     return os.environ.get("KVBENCH_HOST") or os.uname().nodename
 
 
 def sweep_here(arguments: Sequence[str], folder: str) -> tuple[int, str, dict[str, bytes]]:
-    """On a worker: the exit code, the last line that was said, and the files of the run. One at a
-    time on a host.
+    """Run on a worker: the exit code, the last line of output, and the files of the run. Only one
+    sweep runs on a host at a time.
     """
     from distributed import get_worker
 
@@ -87,8 +86,8 @@ def fleet(
     into: Path,
     told: Callable[[str, str], None],
 ) -> Iterator[Arrived]:
-    """Each host as it ends or is lost. `folder`: on the hosts; `into`: here. `told`: a host, and a
-    line of its progress.
+    """Yield each host as it ends or is lost. `folder`: on the hosts. `into`: here. `told`: called
+    with a host and a line of its progress.
     """
     try:
         from distributed import Client
@@ -136,7 +135,7 @@ def _arrived(future: Any, host: str, into: Path) -> Arrived:
                     file.write(files[name])
     except OSError as error:
         return Arrived(
-            host, None, f"cannot write {own}: {error.strerror}; its run is there, on the host"
+            host, None, f"cannot write {own}: {error.strerror}; its run is still on the host"
         )
     return Arrived(host, own, errors=code != Exit.FINE)
 
@@ -144,9 +143,9 @@ def _arrived(future: Any, host: str, into: Path) -> Arrived:
 def gather(
     places: Iterable[Path], into: Path, told: Callable[[str], None] = lambda line: None
 ) -> list[Path]:
-    """Run directories below these, copied: each named as its host, with a number where one has
-    several. Those that are there already stay as they are. `told`: a line on each that is left out;
-    where nothing is left, the first is raised.
+    """Copy the run directories below these places; return the copies. Each gets its host's name,
+    with a number if a host has several. Existing copies stay. `told` gets a line on each that is
+    left out; if nothing is left, the first error is raised.
     """
     found, refused = [], []
     with writing(into, "then gather again"), within(into), locked(into):
@@ -163,14 +162,14 @@ def gather(
 
 
 def _runs(below: Path) -> Iterator[Path]:
-    """What begins with a dot is not finished."""
+    """The run directories below a folder. Names that begin with a dot are unfinished copies."""
     for manifest in sorted(below.rglob(MANIFEST)):
         if not any(part.startswith(".") for part in manifest.relative_to(below).parts):
             yield manifest.parent
 
 
 def _gathered(place: Path, into: Path, told: Callable[[str], None]) -> Path:
-    """Where it is now."""
+    """Copy a run; return its place."""
     manifest = _manifest(place)
     host = manifest.versions.get("hostname", "host")
     for number in itertools.count(1):
@@ -184,9 +183,11 @@ def _gathered(place: Path, into: Path, told: Callable[[str], None]) -> Path:
 
 
 def _copy(place: Path, own: Path, told: Callable[[str], None]) -> None:
-    """Ordinary files alone: a link may lead to anything. It has its name when it is whole."""
+    """Copy ordinary files only, because a link may lead anywhere. The copy gets its name when
+    complete.
+    """
     half = own.with_name(_HALF)
-    shutil.rmtree(half, ignore_errors=True)  # of a process that was killed
+    shutil.rmtree(half, ignore_errors=True)  # left by a killed process
     half.mkdir()
     try:
         for name in FILES:
@@ -206,7 +207,7 @@ def _copy(place: Path, own: Path, told: Callable[[str], None]) -> None:
 
 
 def _no_file(path: Path) -> str:
-    """Why it is not copied; empty where it is an ordinary file that can be read."""
+    """Why a file is not copied; empty if it is an ordinary, readable file."""
     try:
         named.opened(path, follow=False).close()
     except OSError as error:
@@ -220,16 +221,16 @@ def _manifest(place: Path) -> Manifest:
 
 
 def _folder(host: str) -> str:
-    """A name that lies in the folder it is put into."""
+    """A name that stays inside its folder."""
     return re.sub(r"[^\w.-]", "_", host).lstrip(".") or "host"
 
 
 def _lost(client: Any, left: dict[Any, tuple[str, str]], folder: str) -> Iterator[Arrived]:
-    """Those whose worker has gone. A scheduler that is gone loses all of them."""
+    """The hosts whose worker has gone. If the scheduler is gone, all hosts are lost."""
     if client.status != "running" or any(future.cancelled() for future in left):
-        why, alive = f"the scheduler is gone; its run goes on there in {folder}", set[str]()
+        why, alive = f"the scheduler is gone; its run continues on the host in {folder}", set[str]()
     else:
-        why = f"its worker is gone; what it had finished is there in {folder}"
+        why = f"its worker is gone; the finished part is on the host in {folder}"
         alive = set(client.scheduler_info(-1)["workers"])
     for future, (host, address) in list(left.items()):
         if address not in alive:

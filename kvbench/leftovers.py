@@ -1,4 +1,6 @@
-"""What a process must not leave behind: processes that it has begun, and temporary folders."""
+"""End what a process must not leave behind: processes that it has started, and temporary
+folders.
+"""
 
 import os
 import signal
@@ -7,15 +9,15 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 _SCRATCH: set[str] = set()  # temporary folders of this process
-# Processes that were stopped and are to be killed: if that is interrupted, whoever comes next does
-# it. Some of them may be nobody's descendants by then.
+# Processes that were stopped and must be killed. If killing is interrupted, the next caller does
+# it. Some of them may not be descendants any more.
 _STOPPED: set[int] = set()
 
 
 @contextmanager
 def scratch(folder: Path | str | None = None, prefix: str = "kvbench-") -> Iterator[str]:
     """A temporary folder that remove_scratch() knows."""
-    from tempfile import TemporaryDirectory  # which takes its time to import
+    from tempfile import TemporaryDirectory  # slow to import
 
     made = TemporaryDirectory(prefix=prefix, dir=folder, ignore_cleanup_errors=True)
     _SCRATCH.add(made.name)
@@ -27,7 +29,7 @@ def scratch(folder: Path | str | None = None, prefix: str = "kvbench-") -> Itera
 
 
 def remove_scratch() -> None:
-    """All such folders of this process, where it ends at once."""
+    """Remove all such folders of this process, before it ends at once."""
     import shutil
 
     for folder in tuple(_SCRATCH):
@@ -35,7 +37,7 @@ def remove_scratch() -> None:
 
 
 def descendants(parent: int) -> list[int]:
-    """Processes that this one has begun, those that they have begun, and so on."""
+    """Processes that `parent` has started, those that they have started, and so on."""
     children: dict[int, list[int]] = {}
     for entry in Path("/proc").iterdir():
         with suppress(OSError, ValueError):
@@ -43,14 +45,14 @@ def descendants(parent: int) -> list[int]:
             fields = (entry / "stat").read_text().rpartition(")")[2].split()
             children.setdefault(int(fields[1]), []).append(child)
     found = children.get(parent, [])
-    for child in found:  # which grows meanwhile
+    for child in found:  # the list grows meanwhile
         found += children.get(child, [])
     return found
 
 
 def end_descendants(of: int | None = None) -> None:
-    """Of this process, or of another one and that as well. All are stopped first, so that none
-    begins another meanwhile.
+    """End all descendants of this process; or, if `of` is given, that process and its descendants.
+    All are stopped first, so that none starts another one meanwhile.
     """
     new = set[int]() if of is None else {of}
     while True:

@@ -1,4 +1,4 @@
-"""A run that was measured: as tidy tables and figures."""
+"""A measured run, as tidy tables and figures."""
 
 from collections.abc import Iterable
 from dataclasses import asdict, dataclass
@@ -26,8 +26,8 @@ _FRAMES = ("points", "samples", "ceilings", "contrasts")
 
 @dataclass(frozen=True, repr=False)
 class Run:
-    """`path` is the run directory. `records`: one for each visit. `checks`: of the preflight before
-    the first.
+    """A measured run. `path`: the run directory. `records`: one for each visit. `checks`: the
+    preflight before the first visit.
 
     Tables: points, samples, ceilings, contrasts, tokens(). Figures: plot("hero"), plot("roofline"),
     ...
@@ -40,7 +40,7 @@ class Run:
     checks: tuple[Check, ...] = ()
 
     def frame(self, name: str) -> pd.DataFrame:
-        """The table of that name."""
+        """The table with this name."""
         if name not in _FRAMES:
             raise unknown_word("table", name, _FRAMES)
         return getattr(self, name)
@@ -57,8 +57,8 @@ class Run:
 
     @cached_property
     def ceilings(self) -> pd.DataFrame:
-        """A row for each read, write, copy or FLOP rate that the run measured of the machine
-        itself.
+        """A row for each rate of the machine itself that the run measured: read, write, copy or
+        FLOP.
         """
         rows = (asdict(ceiling_row(each)) for each in self.findings().ceilings)
         return pd.DataFrame(row | {"cpus": cpu_text(row["cpus"])} for row in rows).drop(
@@ -71,17 +71,17 @@ class Run:
         return self.findings().contrasts
 
     def tokens(self, model: str | None = None) -> pd.DataFrame:
-        """Tokens per second by layout, dtype and context, if reading the cache were all that a step
-        does: of the models that the run was asked for, or of this one.
+        """Tokens per second by layout, dtype and context, as if a step only read the cache: for the
+        run's models, or for this model.
         """
         if model is None:
             return self.findings().tokens
-        geometry(model)  # it refuses what it does not know
+        geometry(model)  # raises for an unknown model
         return tokens(self.points, geometries([model]))
 
     def plot(self, name: str) -> Any:
-        """The Matplotlib axes of a figure of the report, the first where it has several; all of it
-        is their `figure`.
+        """The Matplotlib axes of a figure of the report, the first if it has several. Their
+        `figure` has all.
         """
         from kvbench.report.figures import every
 
@@ -120,7 +120,7 @@ class Run:
 
 
 def load(path: Path | str) -> Run:
-    """A run directory, finished or not. A run may still be measuring into it."""
+    """Load a run directory, finished or not. Another process may still be measuring into it."""
     with RunDirectory.open(path) as directory:
         facts = directory.machine()
         if facts is None:
@@ -132,7 +132,7 @@ def load(path: Path | str) -> Run:
             found = read(Machine, facts.get("topology"))
         except ValueError as error:
             raise BadRun(
-                f"{path}/machine.json: {error}", "the file was damaged; --resume writes it anew"
+                f"{path}/machine.json: {error}", "the file was damaged; --resume writes it again"
             ) from None
         return Run(
             Path(path),
@@ -144,13 +144,15 @@ def load(path: Path | str) -> Run:
 
 
 def geometries(asked: Iterable[str]) -> tuple[Geometry, ...]:
-    """The shapes of these published models."""
+    """The shapes of published models, by name."""
     known = models()
     return tuple(known[name] for name in asked if name in known)
 
 
 def _checks(lines: Any) -> tuple[Check, ...]:
-    """None where they cannot be read: a run is worth reading without them."""
+    """The preflight's checks; empty if they cannot be read, because a run is useful without
+    them.
+    """
     try:
         return read(tuple[Check, ...], lines)
     except ValueError:

@@ -1,11 +1,11 @@
-"""Runs a plan: one fresh process for each launch, records as they come. Whoever asks for records
-keeps them.
+"""Run a plan: one fresh process for each launch, records as they come. The caller keeps the
+records.
 
 for each launch:
     while points are left:
         for record in a process that visits them, or only a plug-in's: yield it
-        where it died: an error record of the point that it was at, and another process for the rest
-        where the budget is spent: the process is ended, and nothing more is visited
+        if it died: an error record of the point it was at, and another process for the rest
+        if the budget is spent: the process is ended, and nothing more is visited
 """
 
 import math
@@ -32,15 +32,15 @@ from kvbench.store.values import decoder, line, plain, refuse_unfit
 
 Execute = Callable[[Job], Iterator[Record]]
 _GOODBYE = 2.0  # seconds from the end of its output to its own
-# NumPy's would stay awake
+# NumPy's threads would stay awake.
 _ONE_THREAD = {f"{name}_NUM_THREADS": "1" for name in ("OMP", "OPENBLAS", "MKL")}
 
 
 class Budget:
-    """Seconds that measuring may take, from its first process on; by default all the time. It may
+    """Seconds that measuring may take, from the first process on; by default without limit. It may
     serve several runs.
 
-    No visit begins behind it. One that has begun may end, but is cut off at GRACE times the
+    No visit begins after it. A visit that has begun may end, but is cut off at GRACE times the
     seconds.
     """
 
@@ -49,7 +49,7 @@ class Budget:
     def __init__(self, seconds: float = math.inf) -> None:
         self.seconds = seconds
         self._began: float | None = None
-        self.spent = False  # whether it has ended something
+        self.spent = False  # whether it has stopped anything
 
     def begin(self) -> None:
         if self._began is None:
@@ -65,19 +65,19 @@ class Budget:
 
     @property
     def until(self) -> float | None:
-        """When a process is cut off, as Job has it."""
+        """When a process is cut off, for Job; None without a limit."""
         if self._began is None or math.isinf(self.seconds):
             return None
         return self._began + self.GRACE * self.seconds
 
     def ends(self) -> bool:
-        """Whether it is spent; asked where something is left to be visited."""
+        """Whether the budget is spent. Called while points are left to visit."""
         self.spent = self.spent or self.left <= 0
         return self.spent
 
 
 class Killed(Exception):
-    """A process was killed from outside, at this point or before any."""
+    """A process was killed from outside: at this point, or before any."""
 
     def __init__(self, point: Visited | None) -> None:
         super().__init__()
@@ -93,12 +93,11 @@ def run(
     more: Callable[[int], Collection[Visited]] | None = None,
     budget: Budget | None = None,
 ) -> Iterator[Record]:
-    """Every point once in every launch, without what is `done` already, while the budget lasts.
+    """Visit every point once in every launch, except those in `done`, while the budget lasts.
 
-    `more` is asked before each launch what it visits; where that is nothing there is no other. Else
-    there are as many as planned, of all points. `needs`: of these. `execute` does a job; tests give
-    one that replays recorded times. A point that failed once is not tried again, unless memory was
-    short.
+    `more` tells before each launch what it visits; if that is nothing, the run ends. By default all
+    planned launches visit all points. `needs`: of the points. `execute` does a job; tests give one
+    that replays recorded times. A point that failed is not tried again, unless memory was short.
     """
     budget = budget or Budget()
     with scratch() as references:
@@ -113,7 +112,7 @@ def run(
 
 
 def new_run() -> str:
-    """A name that sorts by time, and that two runs of one second do not share."""
+    """A name that sorts by time; two runs in the same second differ."""
     return f"{time.strftime('%Y%m%d-%H%M%S')}-{secrets.token_hex(2)}"
 
 
@@ -123,7 +122,7 @@ class _Progress:
     def __init__(
         self, job: Job, needs: Mapping[Point, Needs], done: Iterable[Record], budget: Budget
     ) -> None:
-        """job: what all have in common."""
+        """job: what all jobs have in common."""
         self._job, self._plan, self._needs, self._budget = job, job.plan, needs, budget
         self._visited: set[tuple[int, str]] = set()
         self._parts: dict[int, int] = {}
@@ -171,7 +170,7 @@ class _Progress:
                 killed.add(death.point)
 
     def _part(self, plan: Plan, number: int, points: Sequence[Visited]) -> Job:
-        """The next process's of a launch."""
+        """The job of the next process of a launch."""
         part = self._parts.get(number, 0)
         self._parts[number] = part + 1
         own = {point.name: self._needs[point] for each in points for point in members(each)}
@@ -186,8 +185,9 @@ class _Progress:
         )
 
     def _next(self, number: int, points: Collection[Visited]) -> Sequence[Visited]:
-        """What one process visits. A plug-in's points have processes of their own, in every other
-        launch the first. Of several plug-ins each variant has one, in turn in either order.
+        """The points that one process visits. A plug-in's points have their own process, which
+        comes first in every other launch. With several plug-ins, each variant has a process, in
+        alternating order.
         """
         left = [point for point in points if (number, point.name) not in self._visited]
         ours = [point for point in left if not self._plan.is_foreign(point)]
@@ -210,7 +210,7 @@ class _Progress:
                 return
         if missing and self._budget.ends():
             return
-        if len(missing) == len(job.points):  # nothing came of it, nor would it the next time
+        if len(missing) == len(job.points):  # no point was visited, nor would it be the next time
             yield from (_failure(job, point, "the launch ended without it") for point in missing)
 
 
@@ -222,8 +222,8 @@ def _failure(job: Job, point: Visited, error: str) -> Record:
 
 
 def launch(job: Job, program: tuple[str, ...] = ("-m", "kvbench.worker")) -> Iterator[Record]:
-    """The records of one process. Where it dies: one for the point that it was at, or for all if it
-    was at none.
+    """The records of one process. If it dies: an error record for the point it was at, or for all
+    points if it was at none.
     """
     with tempfile.TemporaryFile("w+", errors="replace") as complaints:
         worker = _Worker(job, program, complaints)
@@ -236,14 +236,14 @@ def launch(job: Job, program: tuple[str, ...] = ("-m", "kvbench.worker")) -> Ite
 
 @dataclass(frozen=True, slots=True)
 class _Said:
-    """A line of a worker's: one of these. Points are there by their names."""
+    """A line from a worker: one of the two. Points are given by name."""
 
     visiting: Visited | None = None
     record: Record | None = None
 
 
 class _Worker:
-    """A process, what it was last heard to do, and what it still owes."""
+    """A process, what it last reported, and the points it still owes."""
 
     def __init__(self, job: Job, program: tuple[str, ...], complaints: IO[str]) -> None:
         self._job, self._complaints = job, complaints
@@ -253,14 +253,14 @@ class _Worker:
         self._fault, self._useful, self._cut = "", False, False
         self._until = math.inf if job.until is None else job.until
         self._process = subprocess.Popen(
-            [sys.executable, "-P", *program],  # -P: no module of the current folder
+            [sys.executable, "-P", *program],  # -P: do not import modules from the current folder
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=complaints,
             env={**os.environ, **_ONE_THREAD},
-            start_new_session=True,  # Ctrl-C is ours to handle; and all that it begins ends with it
+            start_new_session=True,  # Ctrl-C is ours to handle; all that it starts ends with it
         )
-        assert self._process.stdin and self._process.stdout  # they were asked for
+        assert self._process.stdin and self._process.stdout  # PIPE was given for both
         self._in, self._out = self._process.stdin, self._process.stdout
         self._ear = Ear(self._process)
 
@@ -272,7 +272,7 @@ class _Worker:
                 found = self._understood(said)
                 if found is None:
                     text = said[:60].decode(errors="replace")
-                    self._fault = f"the worker said {text!r}, which is no record of a point"
+                    self._fault = f"the worker sent {text!r}, which is not a record of a point"
                     return
                 self._at = None if isinstance(found, Record) else found
                 if isinstance(found, Record):
@@ -291,23 +291,21 @@ class _Worker:
             self._fault = "the worker closed its output"
 
     def _say(self, text: str) -> None:
-        """In pieces, each of which a pipe that is ready takes at once. TimeoutError where it is not
-        in time.
-        """
+        """Write in pieces that a ready pipe takes at once. Raises TimeoutError if time is up."""
         pipe, left, end = (
             self._in.fileno(),
             f"{text}\n".encode(),
             time.monotonic() + self._job.plan.patience,
         )
-        with suppress(BrokenPipeError):  # it is dead: its end says why
+        with suppress(BrokenPipeError):  # it is dead; failures() says why
             while left:
                 if not self._ear.ready(pipe, select.POLLOUT, end):
                     return
                 left = left[os.write(pipe, left[: select.PIPE_BUF]) :]
 
     def _understood(self, text: bytes) -> Record | Visited | None:
-        """The record in a line, or the point whose visit begins; None where it is neither, or not
-        of those owed.
+        """The record in a line, or the point whose visit begins; None if the line is neither, or of
+        a point that the process does not owe.
         """
         with suppress(ValueError, RecursionError):
             said = self._decode(text)
@@ -318,8 +316,8 @@ class _Worker:
         return None
 
     def stop(self) -> None:
-        """It has nothing to do any more, or cannot be trusted to end by itself; nor can whom it has
-        begun.
+        """End the process and all that it has started. It has nothing more to do, or cannot be
+        trusted to end by itself.
         """
         kill_group(self._process)
         self._ear.close()
@@ -341,8 +339,8 @@ class _Worker:
 
 
 def _lines(pipe: int, ear: Ear, patience: float, until: float) -> Iterator[bytes]:
-    """Asleep until there is one. TimeoutError where no whole one comes for so many seconds, or
-    `until` is over.
+    """Yield lines; sleep until one comes. Raises TimeoutError if no full line comes within
+    `patience` seconds, or before `until`.
     """
     pending, end = b"", time.monotonic() + patience
     while True:

@@ -1,8 +1,8 @@
-"""The files of a score: a run directory that is sealed when it is complete, and an archive of it
-that others may read.
+"""The files of a score: a run directory that is sealed when complete, and an archive of it for
+others.
 
-score.json lies beside a run's own files: the version of the score, and digests of all files that it
-is made of.
+score.json lies beside the run's own files. It has the version of the score, and digests of all
+files that the score is computed from.
 """
 
 from collections.abc import Iterator
@@ -27,24 +27,24 @@ _OWN = (MANIFEST, JOURNAL, MACHINE)
 _BESIDE = (LONGER, LOADED)  # folders that a score may have
 _PARTS = (*_OWN, *(f"{folder}/{name}" for folder in _BESIDE for name in _OWN))
 _MIB = 1 << 20
-# bytes at most: ten times what a score has, or more
+# Most bytes of each file: at least ten times what a score has.
 _SIZES = {MANIFEST: _MIB, JOURNAL: 16 * _MIB, MACHINE: 4 * _MIB}
 _LIMITS = {name: _SIZES[name.rpartition("/")[2]] for name in _PARTS} | {SEAL: _MIB}
-_POINTS, _LAUNCHES = 256, 200  # in an archive, at most: a score has 11 in 10
-_HINT = "name an archive that kvbench score --pack has written"
+_POINTS, _LAUNCHES = 256, 200  # limits of an archive; a score has 11 points in 10 launches
+_HINT = "give an archive that kvbench score --pack wrote"
 
 
 @dataclass(frozen=True, slots=True)
 class Seal:
-    """What score.json holds."""
+    """The content of score.json."""
 
     score: str
     digest: str
-    files: dict[str, str]  # their digests, by name
+    files: dict[str, str]  # digests by name
 
 
 def seal(path: Path) -> Score:
-    """When all that it asks for is measured."""
+    """Seal a run, once all that a score needs is measured."""
     found = _scored(path)
     with writing(path / SEAL):
         write_json(path / SEAL, plain(Seal(VERSION, digest(), _digests(path))))
@@ -56,8 +56,8 @@ def holds(path: Path) -> bool:
 
 
 def scored(path: Path, archived: bool = False) -> Score:
-    """Of a run directory, computed anew. What was changed since it was sealed makes it invalid.
-    `archived`: it is, or is to be, what others get, so it must be consistent too.
+    """Compute the score of a run directory anew. If a file changed after sealing, the score is
+    invalid. `archived`: others get the archive, so it must also be consistent.
     """
     if not holds(path):
         return _scored(path, Breach("unsealed", {}), archived=archived)
@@ -70,7 +70,7 @@ def scored(path: Path, archived: bool = False) -> Score:
 
 
 def refuse_changed(path: Path) -> None:
-    """Before a sealed one is resumed, which seals it anew."""
+    """Refuse to resume a sealed run whose files have changed, because that would seal it anew."""
     if holds(path) and (names := _changed(path, _kept(path))):
         raise BadRun(f"{path / names[0]} was changed since the score was made", "begin another one")
 
@@ -96,12 +96,12 @@ def _scored(path: Path, *more: Breach, archived: bool = False) -> Score:
         return score(run.manifest, run.machine, run.records, longer, loaded, more, archived)
     except (KeyError, ArithmeticError) as error:
         raise BadRun(
-            f"{path}: no score can be made of it: {error!r}", "name a run of kvbench score"
+            f"{path}: no score can be computed from it: {error!r}", "give a run of kvbench score"
         ) from None
 
 
 def _is_begun(path: Path) -> bool:
-    """Whether there is a run. Of one that was killed as it began there is no machine yet."""
+    """Whether the run exists. A run that was killed at its start has no machine.json yet."""
     return all((path / name).is_file() for name in (MANIFEST, MACHINE))
 
 
@@ -115,9 +115,7 @@ def _digests(path: Path) -> dict[str, str]:
 
 
 def found_in(path: Path) -> Iterator[Path]:
-    """Scores that a path names: a run, an archive, or what a folder that is no run holds of
-    these.
-    """
+    """Scores that a path names: a run, an archive, or all of these in a folder."""
     if path.name.endswith(ENDING) or holds(path):
         yield path
     elif path.is_dir() and not (path / _OWN[0]).exists():
@@ -127,19 +125,19 @@ def found_in(path: Path) -> Iterator[Path]:
 
 
 def of(path: Path) -> Score:
-    """What found_in() has found."""
+    """The score of a path from found_in()."""
     return scored(path) if path.is_dir() else checked(path)
 
 
 def pack(path: Path, out: Path, name: str) -> Score:
-    """Without host names and paths. `name`: what the machine is called, in place of its CPU's
+    """Pack a score without host names and paths. `name`: the machine's name, in place of its CPU's
     name.
     """
     found = scored(path)
     if spoilt := [each for each in found.breaches if each.rule in ("unsealed", "version", "files")]:
         raise BadRun(
-            f"{path} is no whole score: {spoilt[0].rule}",
-            "kvbench score RUN says what is wrong with it",
+            f"{path} is not a complete score: {spoilt[0].rule}",
+            "kvbench score RUN says what is wrong",
         )
     with TemporaryDirectory(prefix="kvbench-") as folder:
         place = Path(folder)
@@ -172,8 +170,8 @@ def _copy(run: Run, place: Path, name: str) -> None:
 
 
 def checked(file: Path) -> Score:
-    """Of an archive, as scored(). Anybody may have made it, so whatever is wrong with it is a
-    BadRun that names it.
+    """Compute the score of an archive. Anybody may have made it, so whatever is wrong becomes a
+    BadRun that says what.
     """
     with TemporaryDirectory(prefix="kvbench-") as folder:
         place = Path(folder)
@@ -183,9 +181,9 @@ def checked(file: Path) -> Score:
         except (MemoryError, OutOfMemory):
             raise
         except KvbenchError as error:
-            said = error.args[0].replace(folder, str(file))  # that folder is gone when this is read
-        except Exception as error:  # what nobody has foreseen
-            said = f"{file}: no score can be made of it: {type(error).__name__}: {error}"
+            said = error.args[0].replace(folder, str(file))  # that folder is gone by then
+        except Exception as error:  # any unforeseen error
+            said = f"{file}: no score can be computed from it: {type(error).__name__}: {error}"
         raise BadRun(" ".join(said.split())[:300], _HINT)
 
 
@@ -195,21 +193,21 @@ def _unpack(file: Path, place: Path) -> None:
         if missing := {*_OWN, SEAL} - found:
             raise ValueError(f"it lacks {min(missing)}")
     except OSError as error:
-        raise BadRun(f"{file} is no submission: {error.strerror or error}", _HINT) from None
+        raise BadRun(f"{file} is not a submission: {error.strerror or error}", _HINT) from None
     except (ValueError, OverflowError) as error:
-        raise BadRun(f"{file} is no submission: {error}", _HINT) from None
+        raise BadRun(f"{file} is not a submission: {error}", _HINT) from None
 
 
 def _refuse_more(run: Run) -> None:
-    """Points and launches that no score has: they would take minutes."""
+    """Refuse more points and launches than a score has: they would take minutes."""
     plan, visits = run.manifest.plan, len(run.records)
     if len(plan.points) > _POINTS:
         raise BadRun(
-            f"{run.path / MANIFEST} has {len(plan.points)} points, and a score {_POINTS} at most",
+            f"{run.path / MANIFEST} has {len(plan.points)} points; a score has at most {_POINTS}",
             _HINT,
         )
     if visits > len(plan.points) * _LAUNCHES:
         raise BadRun(
-            f"{run.path / JOURNAL} has {visits} visits, and a score {_LAUNCHES} launches at most",
+            f"{run.path / JOURNAL} has {visits} visits; a score has at most {_LAUNCHES} launches",
             _HINT,
         )

@@ -1,5 +1,5 @@
-"""Texts of which somebody else may have written a part (names of runs, files, suites, CPUs), fit to
-be shown.
+"""Make texts fit to be shown, of which others may have written a part (names of runs, files,
+suites, CPUs).
 """
 
 import csv
@@ -11,18 +11,18 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
-WIDTH = 96  # letters of a line of a terminal; a page shows it behind four spaces
+WIDTH = 96  # letters in a line of a terminal; a page shows it behind four spaces
 
-_SIGNS = re.compile(r"([\\`*_\[\]<>#|~$&])")  # that mean something to Markdown
+_SIGNS = re.compile(r"([\\`*_\[\]<>#|~$&])")  # signs with a meaning in Markdown
 
-# What a spreadsheet may run as a formula; a number, or a sign alone, is none.
+# Cells that a spreadsheet may run as a formula; a number or a single sign is not one.
 _FORMULA = re.compile(r"[=@＝＋－＠]|[+-](?!(?:[\d.]+(?:e[+-]?\d+)?|inf|nan)?$)")
 
 
 def shown(text: str) -> str:
-    """Lines that no terminal, browser or XML reader obeys or refuses. Blanks other than spaces
-    become spaces; control characters, halves of characters and marks that turn the direction of
-    text become Python's escapes.
+    """Lines that every terminal, browser and XML reader shows and none obeys. Blanks become spaces.
+    Control characters, halves of characters and marks that turn the direction of text become
+    Python's escapes.
     """
     if text.replace("\n", "").isprintable():
         return text
@@ -35,17 +35,19 @@ def shown(text: str) -> str:
 
 
 def printable(text: str) -> str:
-    """The same, in one line."""
+    """shown() in one line."""
     return shown(" ".join(text.split()))
 
 
 def resume_command(command: str, run: Path | str) -> str:
-    """The whole command that finishes a run of `kvbench command`."""
+    """The full command that finishes a run of `kvbench command`."""
     return f"kvbench {command} --out {shlex.quote(str(run))} --resume"
 
 
 def wrapped(sentences: Iterable[str], indent: str = "  ", hanging: int = 2) -> Iterator[str]:
-    """Sentences as lines of a terminal; what is left of one stands `hanging` letters further in."""
+    """Sentences as lines of a terminal; further lines of a sentence are indented by `hanging`
+    letters.
+    """
     for sentence in sentences:
         yield from textwrap.wrap(
             sentence, WIDTH, initial_indent=indent, subsequent_indent=indent + " " * hanging
@@ -53,9 +55,7 @@ def wrapped(sentences: Iterable[str], indent: str = "  ", hanging: int = 2) -> I
 
 
 def markdown(text: str) -> str:
-    """In one line, of which no sign means anything to Markdown, nor draws a formula; nobody is
-    called by "@".
-    """
+    """One line of text without Markdown, formulas or mentions by "@"."""
     return _SIGNS.sub(r"\\\1", printable(text)).replace("@", "@<!-- -->")
 
 
@@ -66,8 +66,8 @@ def csv_text(rows: Iterable[Iterable[Any]]) -> str:
 
 
 def table_csv(table: Any) -> str:
-    """A pandas table as CSV. Whole numbers stay whole, though a column that lacks some holds them
-    as others.
+    """A pandas table as CSV. Whole numbers stay whole even if their column has gaps, for which
+    pandas stores floats.
     """
     numbers = table.select_dtypes("float")
     whole = ((numbers % 1 == 0) & (numbers.abs() < 1 << 53) | numbers.isna()).all()
@@ -84,7 +84,7 @@ def table_csv(table: Any) -> str:
 
 
 def cell(value: Any) -> Any:
-    """A value as CSV may hold it: text that would be a formula begins with an apostrophe, as OWASP
+    """A value as CSV may hold it. Text that would be a formula begins with an apostrophe, as OWASP
     advises.
     """
     if not isinstance(value, str):

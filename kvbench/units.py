@@ -1,5 +1,5 @@
-"""Numbers and names as people read them. GB is 10^9 bytes, for rates; KiB, MiB, GiB are for
-capacities: never mixed.
+"""Numbers and names as people read them. GB is 10^9 bytes and used for rates. KiB, MiB and GiB are
+used for capacities. The two are never mixed.
 """
 
 import math
@@ -14,27 +14,27 @@ TIB = 1 << 40
 
 COUNT = r"([0-9]{1,18})([kKmM]?)"  # "4096", "4k"
 _COUNTS = {"": 1, "k": KIB, "m": MIB}
-_HIGHEST_CPU = 1 << 16  # far beyond any kernel's
+_HIGHEST_CPU = 1 << 16  # far above any kernel's CPU numbers
 _LINE = 64  # bytes
 
 
 def gbps(count: float, seconds: float) -> float:
-    """Bytes in a time, as GB/s."""
+    """Bytes per second as GB/s."""
     return count / seconds / GB
 
 
 def whole(digits: str, unit: str) -> int:
-    """The parts of a COUNT as a number."""
+    """The number that the two parts of a COUNT stand for."""
     return int(digits) * _COUNTS[unit.lower()]
 
 
 def whole_lines(count: float) -> int:
-    """Bytes of the cache lines that so many bytes take."""
+    """`count` bytes rounded up to whole cache lines, in bytes."""
     return math.ceil(count / _LINE) * _LINE
 
 
 def counted(number: int, noun: str) -> str:
-    """ "1 thread", "2 threads", "10 launches", "3 families"."""
+    """A number with its noun: "1 thread", "2 threads", "10 launches", "3 families"."""
     if number != 1:
         noun = (
             f"{noun[:-1]}ies"
@@ -45,12 +45,12 @@ def counted(number: int, noun: str) -> str:
 
 
 def cut(text: str, longest: int) -> str:
-    """No more characters than that; an ellipsis stands for those left out."""
+    """At most `longest` characters; an ellipsis stands for the characters left out."""
     return text if len(text) <= longest else f"{text[: longest - 1]}…"
 
 
 def cpu_text(cpus: Iterable[int]) -> str:
-    """{0, 1, 2, 5} as "0-2,5"."""
+    """Write {0, 1, 2, 5} as "0-2,5"."""
     runs: list[list[int]] = []
     for cpu in sorted(set(cpus)):
         if runs and cpu == runs[-1][1] + 1:
@@ -61,15 +61,15 @@ def cpu_text(cpus: Iterable[int]) -> str:
 
 
 def cpu_list(text: str) -> frozenset[int]:
-    """ "0-2,5" as {0, 1, 2, 5}. ValueError for what is no such list."""
+    """Parse "0-2,5" as {0, 1, 2, 5}. Raises ValueError if the text is not such a list."""
     cpus: set[int] = set()
     for part in text.split(",") if text else ():
         first, dash, last = part.partition("-")
         ends = int(first), int(last if dash else first)
         if not ends[0] <= ends[1] <= _HIGHEST_CPU:
-            raise ValueError(f"{part!r} is no range of CPUs")
+            raise ValueError(f"{part!r} is not a range of CPUs")
         if cpus & (more := set(range(ends[0], ends[1] + 1))):
-            raise ValueError(f"{part!r} names a CPU again")
+            raise ValueError(f"{part!r} names a CPU twice")
         cpus |= more
     return frozenset(cpus)
 
@@ -91,7 +91,7 @@ def duration(seconds: float) -> str:
 
 
 def span(seconds: float) -> str:
-    """A long time, as one would say it: "40 s", "18 min", "7 h 20 min"."""
+    """A long time as people say it: "40 s", "18 min", "7 h 20 min"."""
     minutes = round(seconds / 60)
     if minutes < 2:
         return f"{seconds:.0f} s"
@@ -99,5 +99,5 @@ def span(seconds: float) -> str:
 
 
 def now() -> str:
-    """The time as files have it: to the second, with its zone."""
+    """The time as files store it: to the second, with its time zone."""
     return datetime.now().astimezone().isoformat(timespec="seconds")

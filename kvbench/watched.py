@@ -1,8 +1,9 @@
-"""A command and all that it begins: they end with the command, and with whoever waits for it.
+"""Run a command so that all processes it starts end with it, and with the process that waits for
+it.
 
-The command is a child of `python -m kvbench.watched`, which adopts what the command leaves behind.
-It reads the command from standard input, and ends when that ends, as it does with the process that
-waits, however that is.
+The command is a child of `python -m kvbench.watched`, which adopts the processes that the command
+leaves behind. This watcher reads the command from standard input. It ends when standard input ends:
+so it ends with the waiting process, however that ends.
 """
 
 import json
@@ -26,7 +27,9 @@ def watched(
     environment: Mapping[str, str],
     folder: Path | None = None,
 ) -> int:
-    """Its exit code. `prints` gets what it prints. It is begun in `folder`, and cannot ask."""
+    """Run the command in `folder` and return its exit code. `prints` gets its output. It has no
+    input.
+    """
     with subprocess.Popen(
         [sys.executable, "-P", "-m", "kvbench.watched"],
         cwd=folder,
@@ -37,8 +40,8 @@ def watched(
         start_new_session=True,  # Ctrl-C is ours to handle
     ) as watch:
         try:
-            assert watch.stdin  # it was asked for
-            with suppress(BrokenPipeError):  # it could not begin, and has printed why
+            assert watch.stdin  # stdin=PIPE was given
+            with suppress(BrokenPipeError):  # the watcher could not begin, and has printed why
                 os.write(watch.stdin.fileno(), f"{json.dumps([*map(str, command)])}\n".encode())
             return watch.wait()
         except BaseException:
@@ -48,13 +51,13 @@ def watched(
 
 def _watch() -> None:
     if not (asked := sys.stdin.buffer.readline()):
-        return  # who waits was interrupted before it could ask
+        return  # the waiting process was interrupted before it could send a command
     adopt()
     child = subprocess.Popen(json.loads(asked), stdin=subprocess.DEVNULL)
     Thread(target=_end_with_input, daemon=True).start()
     code = child.wait()
     end_descendants()
-    raise SystemExit(code if code >= 0 else 128 - code)  # as a shell tells of a signal
+    raise SystemExit(code if code >= 0 else 128 - code)  # as a shell reports a signal
 
 
 def _end_with_input() -> None:

@@ -1,6 +1,4 @@
-"""Models as others publish them, read from their files: geometry, and what a step reads of their
-weights.
-"""
+"""Read published models from their files: geometry, and which weights a step reads."""
 
 import os
 from pathlib import Path
@@ -10,11 +8,12 @@ from kvbench.suite import Model, models
 
 
 def find(text: str, where: str = "MODEL") -> tuple[str, Model, str]:
-    """A model of suites/models.toml by its name, or a file of one: what it is called, its geometry,
-    and why its weights are not known; else empty. `where`: the option or argument that names it.
+    """Find a model of suites/models.toml by name, or read a model file. Return its name, its
+    geometry, and why its weights are unknown (empty if known). `where`: the option or argument that
+    named it.
     """
     if (known := models().get(text)) is not None:
-        return text, known, "" if known.weights else "suites/models.toml does not say them"
+        return text, known, "" if known.weights else "suites/models.toml does not list them"
     path = Path(text)
     if path.suffix == ".gguf":
         from kvbench.checkpoint.gguf import read_gguf
@@ -26,22 +25,22 @@ def find(text: str, where: str = "MODEL") -> tuple[str, Model, str]:
 
         return path.absolute().parent.name, *read_config(path)
     raise BadArgument(
-        f"{where}: {text[:60]!r} is no known model, and no file",
+        f"{where}: {text[:60]!r} is not a known model or a file",
         f"{one_of(text, models())}; a config.json, or a .gguf",
     )
 
 
 def walked(text: str, where: str) -> Model:
-    """The same, where a kernel is to walk its cache: none walks rows that K and V share."""
+    """Find a model whose cache a kernel can walk. No kernel walks rows that K and V share."""
     _, found, _ = find(text, where)
     if found.latent:
         raise BadArgument(
             f"{where}: no kernel walks the latent rows of {text[:60]!r}",
-            "kvbench explain and kvbench size take it",
+            "kvbench explain and kvbench size accept this model",
         )
     return found
 
 
 def is_file(text: str) -> bool:
-    """Whether this is to be read as a file, and not as a name."""
+    """Whether the text names a file, not a model."""
     return text not in models()

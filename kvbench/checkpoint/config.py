@@ -1,4 +1,4 @@
-"""A model as Hugging Face publishes it: config.json, and the index of its tensors beside it."""
+"""Read a model published by Hugging Face: config.json, and the index of tensors beside it."""
 
 from pathlib import Path
 from typing import Any
@@ -13,15 +13,15 @@ from kvbench.model.weights import Weights
 from kvbench.suite import Model
 
 _INDEX = "model.safetensors.index.json"
-_LONGEST, _COLONS = 1 << 24, 400_000  # bytes of an index, and names in it; no model has so many
+_LONGEST, _COLONS = 1 << 24, 400_000  # limits on an index: bytes and names; no model has as many
 _GEMMA = {"num_attention_heads": 8, "num_key_value_heads": 4, "head_dim": 256, "vocab_size": 262208}
-# what transformers takes where a config.json of that type says nothing
+# transformers' defaults by model type, for keys that a config.json lacks
 _SILENT: dict[str, dict[str, Any]] = {
     "gemma3_text": _GEMMA | {"sliding_window_pattern": 6, "max_position_embeddings": 131072},
     "llama4_text": {"head_dim": 128, "attention_chunk_size": 8192, "sliding_window_pattern": 4},
 }
 _ELEMENT = {"float32": 4, "float16": 2, "bfloat16": 2}
-_STORES = (None, "fp8", "mxfp4")  # ways of quantizing whose bytes follow from names and shapes
+_STORES = (None, "fp8", "mxfp4")  # quantizations whose bytes follow from names and shapes
 
 
 class _Total(msgspec.Struct):
@@ -34,7 +34,7 @@ class _Index(msgspec.Struct):
 
 
 def read_config(path: Path) -> tuple[Model, str]:
-    """And why its weights are not known; else empty."""
+    """Read the model; also return why its weights are unknown (empty if known)."""
     whole = _parsed(path, named.WRITTEN, dict[str, Any])
     text = whole.get("text_config")
     own = {**whole, **(text if isinstance(text, dict) else {})}
@@ -47,29 +47,29 @@ def read_config(path: Path) -> tuple[Model, str]:
 
 
 def _parsed(path: Path, most: int, kind: type) -> Any:
-    """JSON from a file, as such a value."""
+    """Read JSON from a file as a value of `kind`."""
     try:
         text = named.text(path, most)
         if text.count(":") > _COLONS:
-            raise ValueError("it lists more than any model has")
+            raise ValueError("it lists more tensors than any model has")
         return msgspec.json.decode(text, type=kind)
     except (OSError, ValueError, RecursionError) as error:
         why = getattr(error, "strerror", None) or str(error)[:120]
         raise BadArgument(
-            f"{path} cannot be read: {why}", "name a config.json as Hugging Face publishes it"
+            f"{path} cannot be read: {why}", "give a config.json from Hugging Face"
         ) from None
 
 
 def _weights(facts: Facts) -> tuple[Weights | None, str]:
-    """None where what an index says is not enough, and why."""
+    """The weights; or None and the reason, if the index does not say enough."""
     if not (path := facts.path.parent / _INDEX).exists():
-        return None, f"there is no {_INDEX} beside it"
+        return None, f"its folder has no {_INDEX}"
     index = _parsed(path, _LONGEST, _Index)
     way = facts.found.get("quantization_config")
     way = way.get("quant_method") if isinstance(way, dict) else None
     word = str(facts.found.get("dtype", facts.found.get("torch_dtype", "bfloat16")))
     if way not in _STORES or word not in _ELEMENT:
-        return None, f"its index does not say what {str(way or word)[:40]} takes"
+        return None, f"its index does not say how many bytes {str(way or word)[:40]} takes"
     numbers = _numbers(facts)
     try:
         sizes = sizes_of(index.weight_map, numbers, _ELEMENT[word])
@@ -79,7 +79,7 @@ def _weights(facts: Facts) -> tuple[Weights | None, str]:
     if others := [name for name in sizes if OTHER.search(name)]:
         sizes[others[0]] = max(0, int(total or 0) - found)
     elif total not in (None, found):
-        return None, f"its index states {total} bytes, and its shapes make {found}"
+        return None, f"its index states {total} bytes, but its shapes give {found}"
     numbered = (int(layer[1]) for name in sizes if (layer := LAYER.search(name)))
     ahead = frozenset(number for number in numbered if number >= facts.layers)
     elements = elements_of(sizes, _ELEMENT[word])
@@ -87,7 +87,7 @@ def _weights(facts: Facts) -> tuple[Weights | None, str]:
 
 
 def _numbers(facts: Facts) -> dict[str, int]:
-    """What shapes are made of; 0 where a model has no such part."""
+    """The numbers that shapes are computed from; 0 if the model has no such part."""
     heads, rope = facts.count("num_attention_heads"), facts.some("qk_rope_head_dim")
     each = facts.some("qk_nope_head_dim") + rope or facts.head_dim
     routed = facts.count("moe_intermediate_size", "intermediate_size")

@@ -1,5 +1,5 @@
-"""The numbers of a model, by the names that config.json has for them; the geometry that they make,
-and what of its tensors, by name, a step reads.
+"""The numbers of a model under config.json's names; the geometry they give; and which tensors, by
+name, a step reads.
 """
 
 import re
@@ -26,7 +26,7 @@ _NOT_YET = (
     "mamba_d_state",
     "num_kv_shared_layers",
 )
-_WITH_SINKS = ("gpt_oss", "gpt-oss")  # types of models whose query heads have sinks
+_WITH_SINKS = ("gpt_oss", "gpt-oss")  # model types whose query heads have sinks
 LAYER = re.compile(r"(?:^|\.)(?:layers|blk)\.(\d{1,9})\.")
 _EXPERTS = re.compile(r"\.experts\.|_exps\.")
 _INPUT = re.compile(r"(?:^|\.)(?:embed_tokens|token_embd|wte)\.weight$")
@@ -37,42 +37,42 @@ OTHER = re.compile(
 
 
 class Facts:
-    """Every complaint names the file and the key."""
+    """The numbers of a model file. Every error names the file and the key."""
 
     def __init__(self, path: Path, found: Mapping[str, Any]) -> None:
         self.path = path
         self.found = {name: value for name, value in found.items() if value is not None}
 
     def refuse(self, what: str) -> BadArgument:
-        return BadArgument(f"{self.path}: {what}", "kvbench size takes a geometry by options")
+        return BadArgument(f"{self.path}: {what}", "give the geometry to kvbench size by options")
 
     def count(self, *names: str, default: int | None = None, least: int = 1) -> int:
-        """The first that is there."""
+        """The first of `names` that is present, checked to be in range."""
         name = next((name for name in names if name in self.found), names[0])
         value = self.found.get(name, default)
         if type(value) is not int or not least <= value < _LARGEST:
             what = (
                 "missing"
                 if value is None
-                else f"{str(value)[:60]}, and no number from {least} to {_LARGEST - 1}"
+                else f"{str(value)[:60]}, not a number from {least} to {_LARGEST - 1}"
             )
             raise self.refuse(f"{name} is {what}")
         return value
 
     def some(self, *names: str) -> int:
-        """0 where there is none."""
+        """As count(); 0 if none is present."""
         return self.count(*names, default=0, least=0)
 
     def number(self, name: str) -> float:
-        """0 where there is none."""
+        """A number from 0 on; 0 if it is absent."""
         value = self.found.get(name, 0)
         if type(value) not in (int, float) or not 0 <= value < _LARGEST:
-            raise self.refuse(f"{name} is {str(value)[:60]}, and no number from 0 to {_LARGEST}")
+            raise self.refuse(f"{name} is {str(value)[:60]}, not a number from 0 to {_LARGEST}")
         return float(value)
 
     def listed(self, name: str) -> list[Any]:
         if not isinstance(value := self.found.get(name, []), list):
-            raise self.refuse(f"{name} is no list")
+            raise self.refuse(f"{name} is not a list")
         return value
 
     @property
@@ -100,14 +100,16 @@ def model_of(facts: Facts, weights: Weights | None) -> Model:
 
 
 def _scores(facts: Facts) -> dict[str, Any]:
-    """What is done to them."""
+    """The model's sinks, softcap and ALiBi slopes."""
     has_sinks = facts.found.get("model_type") in _WITH_SINKS
     softcap = facts.number("attn_logit_softcapping")
     return {"softcap": softcap, "sinks": HEADS if has_sinks else NONE}
 
 
 def _heads(facts: Facts) -> dict[str, int]:
-    """As the cache has them: where K and V come from one latent row, all query heads share it."""
+    """Heads as the cache has them. If K and V come from one latent row, all query heads share
+    it.
+    """
     heads = facts.count("num_attention_heads", "n_head")
     if rank := facts.some("kv_lora_rank"):
         return {
@@ -125,7 +127,7 @@ def _heads(facts: Facts) -> dict[str, int]:
 
 
 def _window(facts: Facts) -> dict[str, int]:
-    """Tokens of a sliding layer, and of how many layers one attends to everything."""
+    """Tokens of a sliding window, and in how many layers one attends to all tokens."""
     kinds = facts.listed("layer_types")
     turned = facts.listed("no_rope_layers")
     layers = facts.layers
@@ -143,7 +145,7 @@ def _window(facts: Facts) -> dict[str, int]:
     if whole == layers:
         return {}
     if whole and layers // (layers // whole) != whole:
-        raise facts.refuse(f"{whole} of {layers} layers attend to everything, in no regular order")
+        raise facts.refuse(f"{whole} of {layers} layers attend to all tokens, in no regular order")
     return {"window": window, "window_every": layers // whole if whole else 0}
 
 
@@ -154,8 +156,8 @@ def weights_of(
     vocabulary: int,
     ahead: frozenset[int],
 ) -> Weights:
-    """`sizes`: bytes of each tensor. `ahead`: numbers of layers that predict further tokens, which
-    plain decoding does without.
+    """The weights that a step reads. `sizes`: bytes of each tensor. `ahead`: layers that predict
+    further tokens; plain decoding skips them.
     """
     found, numbers = _by_kind(sizes, ahead), _by_kind(elements, ahead)
     experts = (
@@ -163,7 +165,7 @@ def weights_of(
     )
     chosen = facts.some("num_experts_per_tok", "experts_per_token") if experts else 0
     if found["routed"] and not 0 < chosen <= experts:
-        raise facts.refuse(f"it has experts, and says {chosen} of {experts} for a token")
+        raise facts.refuse(f"it has experts, but a token uses {chosen} of {experts}")
     tied = not found["output"]
     weights = Weights(
         stored=found.total(),

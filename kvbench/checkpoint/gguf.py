@@ -1,8 +1,8 @@
-"""A .gguf file: its header alone. What it counts is held against the file before anything is read
-by these counts.
+"""Read the header of a .gguf file. Its counts are compared with the file's size before anything is
+read by them.
 
-The package gguf says what types of tensors take; its reader is not used, for it maps and unpacks
-all that a header claims.
+The package gguf says how many bytes types of tensors take. Its reader is not used: it maps and
+unpacks all that a header claims.
 """
 
 import math
@@ -19,9 +19,9 @@ from kvbench.errors import BadArgument, Unsupported
 from kvbench.suite import Model
 
 _MAGIC = 0x46554747
-_HINT = "name a whole .gguf file of version 2 or 3"
-_TENSORS, _KEYS, _TEXTS = 1 << 17, 1 << 14, 1 << 21  # of each; no model has so many
-_KEPT, _HEADER = 1 << 16, 1 << 27  # bytes of a value that is looked at, and of a header
+_HINT = "give a complete .gguf file of version 2 or 3"
+_TENSORS, _KEYS, _TEXTS = 1 << 17, 1 << 14, 1 << 21  # most in a file; no model has as many
+_KEPT, _HEADER = 1 << 16, 1 << 27  # bytes of a value that is kept, and of a header
 _TYPES = dict(enumerate("BbHhIif?")) | {10: "Q", 11: "q", 12: "d"}
 _TEXT, _LIST = 8, 9
 _TABLE, _AHEAD = "token_embd.weight", re.compile(r"blk\.(\d{1,9})\.nextn\.")
@@ -40,18 +40,18 @@ _NAMES = {
     "expert_count": "num_experts",
     "expert_used_count": "num_experts_per_tok",
 }
-# of so many layers the last has no window
+# By architecture: in how many layers one has no window.
 _ORDER = {"gemma2": 2, "gemma3": 6, "gpt-oss": 2, "llama4": 4, "cohere2": 4}
 _SILENT = {"llama4": {"attention_chunk_size": 8192}}
 
 
 class _Header:
-    """Read on and on; beyond the end there is nothing."""
+    """Reads the header in order. Reading beyond the end is an error."""
 
     def __init__(self, path: Path, room: mmap.mmap) -> None:
         self._path, self._room, self._at, self._texts = path, room, 0, 0
         self._end, self.vocabulary = min(len(room), _HEADER), 1
-        self.elements: dict[str, int] = {}  # of each tensor
+        self.elements: dict[str, int] = {}  # by tensor
 
     def refuse(self, what: str) -> BadArgument:
         return BadArgument(f"{self._path}: {what}", _HINT)
@@ -61,11 +61,11 @@ class _Header:
         return struct.unpack_from(f"<{form}", self._room, begin)[0]
 
     def skip(self, count: int) -> int:
-        """Where it began."""
+        """Skip `count` bytes; return where they began."""
         begin, self._at = self._at, self._at + count
         if self._at > self._end:
             raise self.refuse(
-                "the file was cut off, or is no GGUF: its header goes on beyond its end"
+                "the file was cut off, or is not GGUF: its header ends beyond the file's end"
             )
         return begin
 
@@ -80,7 +80,7 @@ class _Header:
         return self._room[begin : begin + min(length, _KEPT)].decode("utf-8", "replace")
 
     def value(self) -> Any:
-        """None for what nobody asks for: lists of texts, and long ones."""
+        """Read a value; None for a value that is not needed: lists of texts, and long lists."""
         kind = self.number("I")
         if kind == _TEXT:
             return self.text()
@@ -99,7 +99,7 @@ class _Header:
         )
 
     def _skip_texts(self, count: int) -> None:
-        """Hundreds of thousands of words: without a call for each."""
+        """Skip a list of texts, perhaps hundreds of thousands, without a call for each."""
         self._texts += count
         if self._texts > _TEXTS:
             raise self.refuse(f"it has {self._texts} texts, more than any model has")
@@ -123,20 +123,20 @@ class _Header:
         for _ in range(count):
             name = self.text()
             if name in found:
-                raise self.refuse(f"{name[:60]!r} stands in it twice")
+                raise self.refuse(f"its key {name[:60]!r} occurs twice")
             found[name] = self.value()
         return found
 
     def tensors(self, count: int, start: Any) -> dict[str, int]:
-        """Bytes by name; each must lie inside the file, behind a multiple of `start`."""
+        """Bytes by name. Each tensor must lie inside the file, after a multiple of `start`."""
         if type(start) is not int or not 0 < start <= _KEPT:
-            raise self.refuse("general.alignment is no number of bytes")
+            raise self.refuse("general.alignment is not a number of bytes")
         found: dict[str, int] = {}
         ends = 0
         for _ in range(count):
             name, axes = self.text(), self.number("I")
             if axes > 8 or name in found:
-                raise self.refuse(f"its tensor {name[:60]!r} has {axes} axes, or stands twice")
+                raise self.refuse(f"its tensor {name[:60]!r} has {axes} axes, or occurs twice")
             shape = [self.number() for _ in range(axes)]
             self.elements[name] = math.prod(shape)
             found[name] = self._bytes(self.elements[name], self.number("I"), name)
@@ -161,12 +161,12 @@ class _Header:
 
 
 def read_gguf(path: Path) -> tuple[Model, str]:
-    """And why its weights are not known; else empty."""
+    """Read the model; also return why its weights are unknown (empty if known)."""
     try:
         import gguf.constants  # noqa: F401
     except ImportError:
         raise Unsupported(
-            f"{path}: to read it needs the package gguf", "pip install 'kvbench[explain]'"
+            f"{path}: reading it needs the package gguf", "pip install 'kvbench[explain]'"
         ) from None
     try:
         with (
@@ -174,7 +174,7 @@ def read_gguf(path: Path) -> tuple[Model, str]:
             mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as room,
         ):
             return _read(path, _Header(path, room))
-    except (OSError, ValueError) as error:  # what is empty cannot be mapped
+    except (OSError, ValueError) as error:  # an empty file cannot be mapped
         if isinstance(error, BadArgument):
             raise
         raise BadArgument(
@@ -184,7 +184,7 @@ def read_gguf(path: Path) -> tuple[Model, str]:
 
 def _read(path: Path, header: _Header) -> tuple[Model, str]:
     if header.number("I") != _MAGIC or header.number("I") not in (2, 3):
-        raise header.refuse("it is no GGUF file of version 2 or 3")
+        raise header.refuse("it is not a GGUF file of version 2 or 3")
     tensors, keys = header.count(_TENSORS, "tensors"), header.count(_KEYS, "keys")
     found = header.facts(keys)
     sizes = header.tensors(tensors, found.get("general.alignment", 32))
@@ -192,13 +192,13 @@ def _read(path: Path, header: _Header) -> tuple[Model, str]:
     ahead = frozenset(int(each[1]) for name in sizes if (each := _AHEAD.match(name)))
     facts.found["num_hidden_layers"] = facts.layers - len(ahead)
     if found.get("split.count") not in (None, 0, 1):
-        return model_of(facts, None), "it is one of several files, which have the other tensors"
+        return model_of(facts, None), "it is one of several files; the others hold more tensors"
     weights = weights_of(facts, sizes, header.elements, header.vocabulary, ahead)
     return model_of(facts, weights), ""
 
 
 def _facts(path: Path, found: Mapping[str, Any]) -> Facts:
-    """Under the names of a config.json. One number may stand there for each layer."""
+    """The header's facts under config.json's names. A value may be one number per layer."""
     arch = str(found.get("general.architecture", ""))
     own = {name: found.get(f"{arch}.{key}") for key, name in _NAMES.items()}
     own = {
@@ -208,5 +208,5 @@ def _facts(path: Path, found: Mapping[str, Any]) -> Facts:
     told = {"model_type": arch, "sliding_window_pattern": _ORDER.get(arch)}
     facts = Facts(path, own | told | _SILENT.get(arch, {}))
     if facts.some("sliding_window") and arch not in _ORDER:
-        raise facts.refuse("its layers have a window, and nothing says which of them")
+        raise facts.refuse("some layers have a window, but the file does not say which")
     return facts

@@ -1,7 +1,7 @@
-"""Bytes of tensors that an index names without their sizes: from the shapes that the configuration
-gives to these names.
+"""Compute bytes of tensors that an index names without their sizes, from the shapes that the
+configuration gives to these names.
 
-Only where the names of all are known; the sum is then held against the total that the index states.
+This is done only if all names are known. The sum must then equal the total that the index states.
 """
 
 from collections.abc import Collection, Mapping
@@ -9,16 +9,17 @@ from typing import Any
 
 from kvbench.checkpoint.facts import OTHER
 
-_SCALED = "_scale_inv"  # behind the name of a matrix of 8 bits: a float32 for each block of it
+_SCALED = "_scale_inv"  # suffix of a matrix of 8 bits: one float32 for each of its blocks
 _TILE = 128  # rows and columns of such a block
-_GROUP = 32  # elements of 4 bits that share a byte of scale
+_GROUP = 32  # elements of 4 bits that share one byte of scale
 _FLOAT = 4
-_BLOCKS, _SCALES = "_blocks", "_scales"  # behind the name of a tensor of 4 bits
+_BLOCKS, _SCALES = "_blocks", "_scales"  # suffixes of a tensor of 4 bits
 
 
 def sizes_of(names: Collection[str], facts: Mapping[str, int], element: int) -> dict[str, int]:
-    """`facts`: the configuration's numbers. `element`: bytes of one that is not quantized.
-    KeyError: a name is not known. Of vision and audio, which no shape is known for, they are 0.
+    """Bytes by name. `facts`: the configuration's numbers. `element`: bytes of an element that is
+    not quantized. Vision and audio count 0: their shapes are unknown. Raises KeyError for an
+    unknown name.
     """
     every, tables = frozenset(names), (_matrices(facts), _vectors(facts), _fused(facts))
     return {
@@ -28,7 +29,9 @@ def sizes_of(names: Collection[str], facts: Mapping[str, int], element: int) -> 
 
 
 def elements_of(sizes: Mapping[str, int], element: int) -> dict[str, int]:
-    """`sizes`: bytes by name, as above. Scales are no elements."""
+    """Elements by name. `sizes`: bytes by name, from sizes_of(). Scales do not count as
+    elements.
+    """
     return {name: _elements(name, sizes, element) for name in sizes}
 
 
@@ -36,7 +39,7 @@ def _elements(name: str, sizes: Mapping[str, int], element: int) -> int:
     if name.endswith((_SCALED, _SCALES)):
         return 0
     if name.endswith(_BLOCKS):
-        return 2 * sizes[name]  # a byte holds two of them
+        return 2 * sizes[name]  # a byte holds two elements
     return sizes[name] // (1 if name + _SCALED in sizes else element)
 
 
@@ -70,7 +73,9 @@ def _bytes(
 
 
 def _wide(module: str, path: str, facts: Mapping[str, int]) -> tuple[int, int]:
-    """A part of a gated feed-forward: all of a layer's, its shared one, or an expert."""
+    """Rows and columns of a part of a gated feed-forward: the whole layer's, the shared one, or an
+    expert's.
+    """
     place = "routed" if ".experts." in path else "shared" if "shared_expert" in path else "dense"
     width, hidden = facts[place], facts["hidden"]
     return {"gate_proj": (width, hidden), "up_proj": (width, hidden), "down_proj": (hidden, width)}[
@@ -79,7 +84,7 @@ def _wide(module: str, path: str, facts: Mapping[str, int]) -> tuple[int, int]:
 
 
 def _matrices(facts: Mapping[str, int]) -> dict[str, tuple[int, int]]:
-    """Rows and columns."""
+    """Rows and columns of each matrix."""
     hidden, heads, table = facts["hidden"], facts["q_heads"], (facts["vocabulary"], facts["hidden"])
     low, query, turned = facts["kv_rank"], facts["q_rank"], facts["qk_dim"]
     return {
@@ -108,9 +113,7 @@ def _vectors(facts: Mapping[str, int]) -> dict[str, int]:
 
 
 def _fused(facts: Mapping[str, int]) -> dict[str, tuple[int, bool]]:
-    """All experts of a layer in one tensor: how many elements, or bytes; and whether they are
-    elements.
-    """
+    """Tensors with all experts of a layer: elements or bytes of each, and True for elements."""
     hidden, width, experts = facts["hidden"], facts["routed"], facts["experts"]
     found: dict[str, tuple[int, bool]] = {}
     for name, rows, columns in (("gate_up_proj", 2 * width, hidden), ("down_proj", hidden, width)):

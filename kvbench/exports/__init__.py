@@ -1,4 +1,4 @@
-"""A comparison in the forms that other tools read. Each is one function from a Comparison to
+"""Write a comparison in forms that other tools read. Each form is one function from a Comparison to
 text.
 """
 
@@ -17,7 +17,7 @@ from kvbench.store import write_text
 from kvbench.store.files import writing
 from kvbench.texts import printable
 
-_LARGEST = 1e30  # no time, rate or share that was measured comes near; its multiples are all finite
+_LARGEST = 1e30  # every measured time, rate or share is far below it, and its multiples are finite
 _FORMS: dict[str, Callable[[Comparison], str]] = {
     "markdown": partial(markdown.fitted, limit=markdown.SUMMARY),
     "comment": partial(markdown.fitted, limit=markdown.COMMENT),
@@ -35,7 +35,7 @@ def kinds() -> tuple[str, ...]:
 
 
 def write(comparison: Comparison, kind: str, path: Path | str | None = None) -> str:
-    """The text; where a path is given, it takes the place of that file in one step, or goes to that
+    """Return the text. If a path is given, also replace that file in one step, or write to that
     pipe or device.
     """
     if kind not in _FORMS:
@@ -48,8 +48,8 @@ def write(comparison: Comparison, kind: str, path: Path | str | None = None) -> 
 
 
 def _sound(value: Any) -> Any:
-    """One-line printable texts and finite numbers, which every form can hold, so that none has to
-    look after that.
+    """Make all texts one-line and printable and all numbers finite, so that every form can hold
+    them.
     """
     if isinstance(value, tuple):
         return tuple(map(_sound, value))

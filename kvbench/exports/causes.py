@@ -1,5 +1,5 @@
-"""What a comparison comes to, in the fewest lines: a change that all points of a family share is
-one of the widest such family, and none of theirs.
+"""Sum up a comparison in the fewest lines. If all points of a family share a change, the widest
+such family is reported, and not its points.
 """
 
 from collections.abc import Iterator
@@ -13,19 +13,21 @@ from kvbench.model import Comparison, Judged
 from kvbench.model.verdict import CONTAMINATED, EQUIVALENT, IMPROVEMENT, REGRESSION, WORDS
 
 _CHANGED = (REGRESSION, IMPROVEMENT)
-_ANY = ".*"  # at the end of a family's name: it is a pattern of kernels
+_ANY = ".*"  # ends the name of a family that is a pattern of kernels
 
 
 @dataclass(frozen=True, slots=True)
 class Cause:
-    """A family with its points, or a point that says what none of its families does."""
+    """A family with its points, or a point whose change none of its families shares."""
 
     judged: Judged
     points: tuple[Judged, ...]
 
 
 def told(found: Comparison) -> list[Cause]:
-    """Worst first; of one word the widest first. Of points, changes alone."""
+    """The causes, worst first; of equal verdicts the widest first. A single point only if it
+    changed.
+    """
     families = [Cause(each, tuple(_points(each, found))) for each in found.families]
     points = [
         Cause(each, (each,)) for each in found.points if each.verdict in (*_CHANGED, CONTAMINATED)
@@ -35,7 +37,7 @@ def told(found: Comparison) -> list[Cause]:
         (*families, *points), key=lambda line: (WORDS.index(line.judged.verdict), -len(line.points))
     ):
         own, word = {point.name for point in line.points}, line.judged.verdict
-        # of which is told already
+        # points that are told already
         elsewhere = set() if word in _CHANGED else seen[REGRESSION] | seen[IMPROVEMENT]
         if not own or own - seen[word] - elsewhere:
             lines.append(line)
@@ -46,7 +48,9 @@ def told(found: Comparison) -> list[Cause]:
 
 
 def sentence(line: Cause, name: str = "") -> str:
-    """ "all 40 decode.flash points are 2.1 % slower (1.4..2.8)". `name`: a short one."""
+    """The sentence of a cause, such as "all 40 decode.flash points are 2.1 % slower (1.4..2.8)".
+    `name`: a short name.
+    """
     one, many = line.judged, len(line.points)
     name = name or one.name.removesuffix(_ANY)
     note = f": {one.note}" if one.note else ""
@@ -69,7 +73,7 @@ def sentence(line: Cause, name: str = "") -> str:
 
 
 def headline(found: Comparison) -> str:
-    """What most needs to be known, beside the verdict."""
+    """The most important facts besides the verdict."""
     own = [line for line in told(found) if line.judged.verdict == found.verdict]
     if found.verdict in _CHANGED and own:
         first = Cause(replace(own[0].judged, note=""), own[0].points)
@@ -78,9 +82,7 @@ def headline(found: Comparison) -> str:
 
 
 def sensitivity(found: Comparison) -> str:
-    """The smallest slowdown of one point alone that would have been seen; "" where nothing is known
-    of it.
-    """
+    """The smallest slowdown of a single point that would have been seen; "" if unknown."""
     if not (seen := [point.detectable for point in found.points if point.detectable is not None]):
         return ""
     return (
@@ -90,7 +92,7 @@ def sensitivity(found: Comparison) -> str:
 
 
 def _points(family: Judged, found: Comparison) -> Iterator[Judged]:
-    """By their own family's name, which begins with their kernel."""
+    """The points of a family. The name of a point's own family begins with the point's kernel."""
     for point in found.points:
         own = point.family == family.name or _within(family, point.family.partition(" ")[0] + ".")
         if point.effect is not None and own:

@@ -1,8 +1,8 @@
-"""JUnit XML: a test case for the verdict of the whole, for each family and for each point.
+"""JUnit XML: a test case for the verdict of the comparison, for each family and for each point.
 
-A slowdown that was found is one failure, of the widest family that shares it; what could not be
-said is skipped, with the reason. What the whole comes to is a case of its own, so that a comparison
-in which nothing could be judged is not read as a success.
+A slowdown is one failure, of the widest family that shares it. A case without a clear answer is
+skipped, with the reason. The comparison's verdict is a case of its own: if nothing could be judged,
+readers must not see a success.
 """
 
 from collections.abc import Iterable, Sequence
@@ -81,7 +81,9 @@ def _suite(comparison: Comparison, name: str, cases: list[Element]) -> Element:
 
 
 def _judged(judged: Judged, group: str, found: Sequence[Cause]) -> Element:
-    """The time is that of a pass, as measured: of head. `found`: all causes."""
+    """The test case of a point or family. Its time is head's time of a pass. `found`: all
+    causes.
+    """
     line = next((line for line in found if line.judged is judged), None)
     said = f"{cause(line)}; {sentence(judged)}" if line else sentence(judged)
     more = (
@@ -104,9 +106,8 @@ def _case(
     lost: str = "skipped",
     elsewhere: bool = False,
 ) -> Element:
-    """Some readers keep the message of an outcome and some its text. `lost`: the outcome of what
-    cannot be compared;
-    `elsewhere`: a slowdown is another case's failure.
+    """A test case. Some readers keep the message of an outcome, some its text. `lost`: the outcome
+    if it cannot be compared. `elsewhere`: another case reports this slowdown as a failure.
     """
     case, said = Element("testcase", classname=group, name=name), f"{word}: {text}"
     outcome = lost if word == NOT_COMPARABLE else _OUTCOMES.get(word)

@@ -1,8 +1,8 @@
-"""For GitHub: Markdown for the summary of a job, and for a comment that is found again and
-replaced; and its log.
+"""For GitHub: Markdown for the summary of a job and for a comment that replaces the last one; and
+lines for the log.
 
-GitHub drops a summary that is too long altogether, and refuses such a comment, so both stop in time
-and say so.
+GitHub drops a summary that is too long, and refuses such a comment. So both stop in time and say
+so.
 """
 
 import re
@@ -32,7 +32,7 @@ from kvbench.model.verdict import (
 from kvbench.texts import markdown as plain
 from kvbench.units import counted, cut
 
-SUMMARY = 1 << 20  # bytes that GitHub takes
+SUMMARY = 1 << 20  # bytes that GitHub accepts
 COMMENT = 1 << 16
 _TOP = 15  # rows that are not folded
 _NOTES = 12
@@ -46,13 +46,13 @@ _LEVELS = {
     CONTAMINATED: "warning",
     INCONCLUSIVE: "warning",
 }
-_NAMED, _SAID = 15, 300  # rows that an annotation names, and characters said of one of them
+_NAMED, _SAID = 15, 300  # rows that an annotation names, and characters about each
 _DATA = str.maketrans({"%": "%25", "\r": "%0D", "\n": "%0A"})
 _PROPERTY = _DATA | str.maketrans({":": "%3A", ",": "%2C"})
 
 
 def fitted(comparison: Comparison, limit: int) -> str:
-    """With as many rows of each table as fit, in steps of a tenth."""
+    """The page with as many rows of each table as fit, in steps of a tenth."""
     most = max(map(len, (comparison.points, comparison.families, comparison.missing)))
     while len((text := "\n".join(_page(comparison, most)) + "\n").encode()) > limit:
         most = most * 9 // 10
@@ -60,7 +60,7 @@ def fitted(comparison: Comparison, limit: int) -> str:
 
 
 def _page(comparison: Comparison, most: int) -> Iterator[str]:
-    """`most`: rows of each table, those that are not folded among them."""
+    """The lines of the page. `most`: rows of each table, including those not folded."""
     heading = _plain(f"{title(comparison)}: {headline(comparison)}", 3 * _LONGEST)
     yield from (_marker(comparison), f"## {heading}", "")
     lines = [sentence(line) for line in told(comparison)]
@@ -91,7 +91,7 @@ def _page(comparison: Comparison, most: int) -> Iterator[str]:
     if lost := lost + max(len(comparison.notes) - _NOTES, 0):
         yield from (
             "",
-            f"{lost} more lines do not fit here; the CSV form of this comparison has them.",
+            f"{lost} more lines do not fit here; see the CSV form of this comparison.",
         )
 
 
@@ -110,7 +110,7 @@ def _folded(about: str, head: Sequence[str], rows: Iterable[str]) -> Iterator[st
 
 
 def _marker(comparison: Comparison) -> str:
-    """What a job looks for to replace its comment of last time: one for each command and
+    """The text by which a job finds its last comment to replace it: one for each command and
     machine.
     """
     place = re.sub(r"[^A-Za-z0-9.]+", "-", comparison.machine)[:_LONGEST].strip("-")
@@ -143,8 +143,8 @@ def _cells(*cells: str) -> str:
 
 
 def _code(name: str) -> str:
-    """As it is; signs that mean something to Markdown, which a code span cannot hold in a table, by
-    their numbers.
+    """A name as code. Signs with a meaning in Markdown, which a code span in a table cannot hold,
+    become their numbers.
     """
     name = cut(name, _LONGEST)
     if _SIMPLE.fullmatch(name):
@@ -157,8 +157,8 @@ def _plain(text: str, longest: int = _LONGEST) -> str:
 
 
 def annotations(comparison: Comparison) -> str:
-    """Workflow commands for the log: one for each verdict word that was given, for it shows about
-    ten. The word of the whole has its own level; what else was found is worth a notice.
+    """Workflow commands for the log: one for each verdict that occurs, because GitHub shows about
+    ten. The overall verdict has its own level; all others are notices.
     """
     own, found = comparison.verdict, ""
     for word in (own, *(word for word in WORDS if word != own)):

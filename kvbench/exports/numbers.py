@@ -1,9 +1,9 @@
 """The numbers of a comparison as other tools take them: JSON for github-action-benchmark and for
 Bencher, and CSV.
 
-The interval is that of the change, not that of a value, so that neither JSON has one.
-github-action-benchmark compares with the last entry of the suite `name` in its own settings: the
-machine belongs into that, as into Bencher's testbed.
+The known interval is that of the change, not of a value, so neither JSON has an interval.
+github-action-benchmark compares with the last entry of the suite `name` in its own settings. Put
+the machine into that name, as into Bencher's testbed.
 """
 
 import json
@@ -16,11 +16,11 @@ from kvbench.model.verdict import CONTAMINATED, NOT_COMPARABLE
 from kvbench.texts import csv_text
 from kvbench.units import GB
 
-# at a name's end, from which Bencher takes it: no alert for this value
+# Suffix of a name from which Bencher takes it that this value raises no alert.
 _IGNORED = "-bencher-ignore"
 
-# An effect is a share of base's time by which head takes longer: 0.08 is 8 % of it. An unknown
-# number is an empty cell.
+# An effect is the share of base's time by which head takes longer: 0.08 is 8 %. An unknown number
+# is an empty cell.
 _WHOLE = ("command", "base", "head", "machine", "created")
 _SHARES = ("effect", "low", "high", "detectable")
 _NUMBERS = ("p", "q", "base_seconds", "head_seconds")
@@ -34,7 +34,9 @@ _one = attrgetter("name", "family", "verdict", "note", *_SHARES, *_NUMBERS)
 
 
 def github(comparison: Comparison, unit: str, name: str, times: float) -> str:
-    """Of head. A file has one direction: rates are better when bigger, times when smaller."""
+    """Head's numbers as JSON. A file has one direction: rates are better when bigger, times when
+    smaller.
+    """
     about = sides(comparison)
     entries = [
         {
@@ -50,9 +52,8 @@ def github(comparison: Comparison, unit: str, name: str, times: float) -> str:
 
 
 def bencher(comparison: Comparison) -> str:
-    """Bencher Metric Format: a benchmark's name → measure → value, of head. Its own measure of time
-    is in nanoseconds;
-    `bandwidth` is in bytes per second.
+    """Head's numbers in Bencher Metric Format: benchmark → measure → value. Bencher's own measure
+    of time is in nanoseconds; `bandwidth` is in bytes per second.
     """
     results = {}
     for one in comparison.points:
@@ -67,7 +68,7 @@ def bencher(comparison: Comparison) -> str:
 
 
 def table(comparison: Comparison) -> str:
-    """All of it as CSV: a row for each family and point, and for each that is missing."""
+    """The full comparison as CSV: a row for each family, point and missing point."""
     whole, rows = [*attrgetter(*_WHOLE)(comparison), comparison.verdict], list[Any]([_HEAD])
     for level, judged in (("family", comparison.families), ("point", comparison.points)):
         for one in judged:

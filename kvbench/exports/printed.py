@@ -1,4 +1,4 @@
-"""A comparison as the command itself prints it: lines of text, or JSON."""
+"""Print a comparison as the command does: lines of text, or JSON."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import fields, make_dataclass
@@ -16,7 +16,7 @@ from kvbench.texts import wrapped
 from kvbench.units import counted, cut
 
 _NAME = 46  # characters of a name, at most
-_MISSING = 5  # that are told
+_MISSING = 5  # missing points that are listed
 _COLUMNS = (
     Column("verdict", ""),
     Column("name", "point"),
@@ -27,8 +27,8 @@ _COLUMNS = (
 
 
 def text(found: Comparison, names: Mapping[str, str], sides: Sequence[str] = ()) -> list[str]:
-    """`names`: short ones of points, by their own. `sides`: lines on what each run measured, which
-    come next to the verdict. Points that cannot be compared are told as far as there is room.
+    """The lines. `names`: short names of points, by full name. `sides`: lines on what each run
+    measured, placed after the verdict. Missing points are listed as far as there is room.
     """
     lost = [f"not compared: {counted(len(found.missing), 'point')}"] if found.missing else []
     for name, _, why in (line.partition(": ") for line in found.missing[:_MISSING]):
@@ -55,8 +55,8 @@ def text(found: Comparison, names: Mapping[str, str], sides: Sequence[str] = ())
 
 
 def _table(rows: Sequence[Judged], names: Mapping[str, str]) -> Iterator[str]:
-    """Points, worst first; what there is to say of one stands below it, but why it cannot be
-    compared elsewhere.
+    """Points, worst first, each with its note below; but the reasons of missing points stand
+    elsewhere.
     """
     if not rows:
         return
@@ -80,14 +80,16 @@ def _table(rows: Sequence[Judged], names: Mapping[str, str]) -> Iterator[str]:
 
 
 def _small(row: Judged) -> str:
-    """Which way all of an interval lies, where that does not count as a change."""
+    """The direction of an interval that lies on one side but does not count as a change."""
     if row.effect is None or row.verdict != EQUIVALENT or not row.note:
         return ""
     return " slower" if row.effect > 0 else " faster"
 
 
 def compared(found: Comparison) -> Any:
-    """A row says what it is by its level: a point, and the family that it is of; or a family."""
+    """The comparison as JSON. A row tells by its level what it is: a point, with its family; or a
+    family.
+    """
     facts = {field.name: getattr(found, field.name) for field in fields(found)}
     points = tuple(PointRow(point=row.name, **_row(row)) for row in found.points)
     return Compared(
@@ -104,8 +106,8 @@ def _row(row: Judged) -> dict[str, Any]:
 
 
 def _like(kind: type, title: str, base: type = object, /, **other: Any) -> Any:
-    """A dataclass of the fields of `kind`, of which some are of `other` types, or more, or None for
-    none.
+    """A dataclass with the fields of `kind`. `other` adds fields, replaces types, or removes a
+    field (None).
     """
     hints = get_type_hints(kind, include_extras=True) | other
     kept = [(key, hint) for key, hint in hints.items() if hint is not None]

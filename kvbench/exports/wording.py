@@ -1,4 +1,4 @@
-"""What is said of a verdict, the same in every form that people read."""
+"""The words for a verdict, the same in every form that people read."""
 
 from collections.abc import Sequence
 
@@ -21,15 +21,15 @@ def sides(comparison: Comparison) -> str:
 
 
 def counts(judged: Sequence[Judged], noun: str) -> str:
-    """ "600 points: 3 REGRESSION, 597 EQUIVALENT"."""
+    """Count verdicts, such as "600 points: 3 REGRESSION, 597 EQUIVALENT"."""
     words = [one.verdict for one in judged]
     each = ", ".join(f"{words.count(word)} {word}" for word in WORDS if word in words)
     return f"{counted(len(judged), noun)}{f': {each}' if each else ''}"
 
 
 def change(judged: Judged) -> str:
-    """ "+8.0 [+6.9, +9.1]": % of base's time by which head takes longer, which the caller has to
-    say.
+    """The change, such as "+8.0 [+6.9, +9.1]": by how many % of base's time head takes longer. The
+    caller states the unit.
     """
     if judged.effect is None:
         return UNKNOWN
@@ -38,13 +38,13 @@ def change(judged: Judged) -> str:
 
 
 def percent(share: float) -> str:
-    rounded = round(100 * share, 1) + 0.0  # which has no sign where it is nothing
+    rounded = round(100 * share, 1) + 0.0  # avoids -0.0
     return f"{rounded:+.1f}" if abs(share) < 100 else f"{rounded:+.2g}"
 
 
 def rates(judged: Judged) -> str:
-    """ "38.4 → 36.1": GB/s of base and of head, which the caller has to say; "" where neither is
-    known.
+    """The rates, such as "38.4 → 36.1": GB/s of base and head. The caller states the unit. "" if
+    neither is known.
     """
     both = (judged.base_gbps, judged.head_gbps)
     return (
@@ -59,7 +59,7 @@ def probability(value: float | None) -> str:
 
 
 def detectable(judged: Judged) -> str:
-    """What would have been seen, where nothing was found."""
+    """The smallest slowdown that would have been seen, if nothing was found."""
     if judged.detectable is None or judged.verdict not in (INCONCLUSIVE, EQUIVALENT):
         return ""
     return (
@@ -69,7 +69,7 @@ def detectable(judged: Judged) -> str:
 
 
 def sentence(judged: Judged) -> str:
-    """All of it but the name and the verdict."""
+    """Everything but the name and the verdict."""
     (base, head), speed = judged.launches, rates(judged)
     times = [each for each in (judged.base_seconds, judged.head_seconds) if each is not None]
     parts = (

@@ -1,8 +1,8 @@
-"""Two builds compared, measured in turn: is head slower than base?
+"""Compare two builds, measured in turn: is head slower than base?
 
 builds → rivals (what both can measure) → stages of duels → rows (candidates, confirmed) → verdicts
 
-Builds of our kernels, or of a plug-in, meet in one process on the same memory (`kernels.py`). Those
+Builds of our kernels, or of a plug-in, run in one process on the same memory (`kernels.py`). Builds
 of another engine have a process each (`engines.py`).
 """
 

@@ -1,5 +1,5 @@
-"""The libraries that a gate compares: a git revision, the working tree or a file, compiled once and
-kept by content.
+"""The libraries that a gate compares: from a git revision, the working tree or a file. Each is
+compiled once and kept by content.
 """
 
 import hashlib
@@ -25,21 +25,21 @@ from kvbench.store.files import replacing, writing
 from kvbench.units import span
 
 _WHEEL = ".whl"
-_BASE, _UNIT = 15.0, 45.0  # seconds of one CPU: all but the tiers of vectors, and one of these
-_UNITS = 2  # how many of them there are, where all are built
+_BASE, _UNIT = 15.0, 45.0  # seconds on one CPU: all but the vector tiers, and one vector tier
+_UNITS = 2  # vector tiers of a full build
 Report = Callable[[str], object]
 
 
 @dataclass(frozen=True, slots=True)
 class Build:
-    """A library with the interface that it was built from."""
+    """A library, with the interface that it was built from."""
 
     # for people: "origin/main (3f2a91c)", "working tree", "libkvbench.so (sha256 ab12cd34)"
     text: str
     library: Path
     interface: Path
     digest: str  # of the library's bytes, or of its sources
-    # then the installed library stands for it, which tells what there is to measure
+    # If true, the library was not built; the installed one tells what there is to measure.
     unbuilt: bool = False
 
 
@@ -51,9 +51,9 @@ def sides(
     report: Report = lambda line: None,
     tiers: Tiers = (),
 ) -> tuple[Build, ...]:
-    """The two, as build() has them. Unless `every` side is wanted, sources that are the same are
-    not built. `tiers`: that are built, where the sources of both sides can leave some out: a
-    library is whole, and so is then the other side.
+    """Build both sides, as build() does. Equal sources are not built, unless `every` is set.
+    `tiers`: the tiers to build. If the sources of either side cannot leave out tiers, or a side is
+    a library, both sides have all tiers.
     """
     asked = base, head
     if any(map(_is_library, asked)):
@@ -68,9 +68,8 @@ def sides(
 def build(
     asked: str, repository: Path = Path(), report: Report = lambda line: None, tiers: Tiers = ()
 ) -> Build:
-    """`asked` is a library or a wheel, taken as it is; "." for the sources around `repository` as
-    they stand; or a git revision.
-    `report` hears what takes long.
+    """Get the library of `asked`: a library or a wheel, taken as it is; "." for the sources around
+    `repository` as they are now; or a git revision. `report` is told about slow steps.
     """
     return _built((asked,), repository, report, tiers)[0]
 
@@ -78,7 +77,7 @@ def build(
 def _built(
     asked: Sequence[str], repository: Path, report: Report, tiers: Tiers
 ) -> tuple[Build, ...]:
-    """How long it may take is reported before, and how long it took after."""
+    """Build the libraries; report before how long it may take, and after how long it took."""
     with ExitStack() as owned:
         found: list[Build | _Source] = [
             _library(each) if _is_library(each) else _prepared(each, repository, tiers, owned)
@@ -90,8 +89,8 @@ def _built(
         if sources:
             names = " and ".join(source.text for source in sources)
             report(
-                f"building {names}: about {span(len(sources) * _expected(tiers))}, which no budget"
-                " counts"
+                f"building {names}: about {span(len(sources) * _expected(tiers))}, outside the"
+                " budget"
             )
         start = time.monotonic()
         for source in sources:
@@ -103,8 +102,8 @@ def _built(
 
 def _expected(tiers: Tiers) -> float:
     """Seconds of a build on the allowed CPUs."""
-    units = len(tiers) - 1 if tiers else _UNITS  # the plainest one is no vectors
-    # a tier is one file, for one CPU
+    units = len(tiers) - 1 if tiers else _UNITS  # the plainest tier has no vectors
+    # A tier is one file, compiled on one CPU.
     return max(_UNIT, (_BASE + units * _UNIT) / len(os.sched_getaffinity(0)))
 
 
@@ -121,8 +120,8 @@ def _library(asked: str) -> Build:
 
 @dataclass(frozen=True, slots=True)
 class _Source:
-    """A copy of sources in `folder`; what becomes of them is kept in `kept`, the same for the same
-    sources and tools.
+    """A copy of sources in `folder`. Its build goes to `kept`, which is the same for equal sources
+    and tools.
     """
 
     text: str
@@ -148,10 +147,10 @@ class _Source:
         )
         try:
             made.rename(self.kept)
-        except OSError:  # another process may have been faster, with the same
+        except OSError:  # another process may have built the same
             if not self.is_built:
                 raise Unwritable(
-                    f"cannot write {self.kept}", "remove what stands in its place"
+                    f"cannot write {self.kept}", "remove what is in its place"
                 ) from None
 
 
@@ -163,8 +162,8 @@ def _prepared(asked: str, repository: Path, tiers: Tiers, owned: ExitStack) -> _
 
 
 class _Look(NamedTuple):
-    """At sources: their name; a digest of what they would become, of which comments and layout are
-    no part; and whether CMake can leave out tiers of them.
+    """A look at sources: their name; a digest of the library that they give, without comments and
+    layout; and whether CMake can leave out tiers.
     """
 
     text: str
@@ -183,10 +182,10 @@ def _looked_at(asked: str, repository: Path) -> _Look:
 
 
 def refuse_no_library(path: Path, hint: str = "name a shared object, a git revision, or .") -> None:
-    """Before anybody copies it, or reads all of it."""
+    """Refuse a file that is not a library, before it is copied or read completely."""
     kind = _kind(path)
     if kind[:4] != b"\x7fELF":
-        raise BadLibrary(f"{path} is no library", hint)
+        raise BadLibrary(f"{path} is not a library", hint)
     if kind[4:] != _kind(Path("/proc/self/exe"))[4:]:
         raise BadLibrary(
             f"{path} is a library for another machine", f"this one is {platform.machine()}"
@@ -198,17 +197,17 @@ def _is_library(asked: str) -> bool:
 
 
 def _unpacked(wheel: Path) -> Path:
-    """The library of a wheel of kvbench, with its interface beside it."""
+    """Unpack the library of a wheel of kvbench, with its interface beside it."""
     try:
         with named.opened(wheel) as file, ZipFile(file) as packed:
             library, interface = (packed.read(f"kvbench/{name}") for name in (LIBRARY, INTERFACE))
     except OSError as error:
         raise BadLibrary(
-            f"cannot read {wheel}: {error.strerror}", "name a wheel, a library or a revision"
+            f"cannot read {wheel}: {error.strerror}", "give a wheel, a library or a revision"
         ) from None
     except (BadZipFile, KeyError):
         raise BadLibrary(
-            f"{wheel} is no wheel of kvbench", "name a wheel, a library, a git revision, or ."
+            f"{wheel} is not a wheel of kvbench", "name a wheel, a library, a git revision, or ."
         ) from None
     folder = kept_folder() / hashlib.sha256(library + interface).hexdigest()[:24]
     folder.mkdir(exist_ok=True)
@@ -244,21 +243,19 @@ def kept_folder(name: str = "builds") -> Path:
     except OSError as error:
         raise Unwritable(
             f"cannot write {folder}: {error.strerror}",
-            "XDG_CACHE_HOME names another folder to keep builds in",
+            "set XDG_CACHE_HOME to another folder for builds",
         ) from None
     return folder
 
 
-# A comment; or a text in quotes, which may look like one.
+# A comment; or a text in quotes, which may look like a comment.
 _NOT_CODE = re.compile(
     rb'//[^\n]*|/\*.*?\*/|("(?:\\.|[^"\\\n])*"|\'(?:\\.|[^\'\\\n])*\')', re.DOTALL
 )
 
 
 def _key(source: Path, known: Tools, tiers: Tiers = (), bare: bool = False) -> str:
-    """A digest of everything that makes the library what it is. `bare`: C as a compiler sees it,
-    without comments.
-    """
+    """A digest of everything that determines the library. `bare`: use C code without comments."""
     version = re.findall(r"^version = .*", (source / "pyproject.toml").read_text(), re.MULTILINE)
     facts = (
         version,

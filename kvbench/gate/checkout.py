@@ -1,7 +1,7 @@
-"""Two revisions of another project's checkout, each built by the project's own command in a git
-worktree of its own.
+"""Two revisions of another project's checkout, each built by the project's own command in its own
+git worktree.
 
-revisions (one may be the files as they stand) → worktrees → builds → products
+revisions (one may be the files as they are now) → worktrees → builds → products
 """
 
 import fcntl
@@ -34,7 +34,7 @@ from kvbench.watched import watched
 
 _PRODUCT = "--product is a library that --build makes, by its path in the checkout"
 _SHOWN = 8  # libraries that a hint lists
-# who commits the files as they stand: no user need be known to git
+# The author of the commit of the present files: git need not know a user.
 _NOBODY = {
     f"GIT_{role}_{what}": "kvbench"
     for role in ("AUTHOR", "COMMITTER")
@@ -44,9 +44,9 @@ _NOBODY = {
 
 @dataclass(frozen=True, slots=True)
 class Product:
-    """`text`, for people: "origin/main (3f2a91c)", "working tree of llama.cpp". `tree`: git's hash
-    of the sources. `path`: what was built of them; None where both sides have the same sources, and
-    neither was built.
+    """What a side of a gate is. `text`, for people: "origin/main (3f2a91c)", "working tree of
+    llama.cpp". `tree`: git's hash of the sources. `path`: the built file; None if both sides have
+    the same sources, and neither was built.
     """
 
     text: str
@@ -55,7 +55,7 @@ class Product:
 
 
 def same(base: Product, head: Product) -> bool:
-    """Whether both sides have the same sources, to the byte."""
+    """Whether both sides have byte for byte the same sources."""
     return base.tree == head.tree
 
 
@@ -69,16 +69,17 @@ def products(
     report: Report = lambda line: None,
     every: bool = False,
 ) -> Iterator[tuple[Product, Product]]:
-    """`base` and `head`: revisions of the git checkout `source`, or "." for its files as they
-    stand. `command` makes the file `product` of each. The worktrees last as long as the context: a
-    library may need others beside it. `every`: the same sources are built, too.
+    """Build both sides. `base` and `head`: revisions of the git checkout `source`, or "." for its
+    files as they are now. `command` makes the file `product` of each. The worktrees last as long as
+    the context, because a library may need other files beside it. `every`: also build equal
+    sources.
     """
     if not product or os.path.isabs(product) or ".." in Path(product).parts:
-        raise BadArgument(f"--product {product!r} is no path in the checkout", _PRODUCT)
+        raise BadArgument(f"--product {product!r} is not a path in the checkout", _PRODUCT)
     refuse_no_repository(source, "--source names a git checkout")
     with _place() as place, ExitStack() as owned:
         _forget(source, place.parent)
-        # paths of the same length: they stand in what is built
+        # Paths of the same length, because they become part of what is built.
         sides = [
             _revision(source, asked, place / side)
             for side, asked in zip(SIDES, (base, head), strict=True)
@@ -94,7 +95,9 @@ def products(
 
 @dataclass(frozen=True, slots=True)
 class _Revision:
-    """Of the checkout `source`. `top`: of its worktree; the folder has the side's name."""
+    """A revision of the checkout `source`. `top`: its worktree, in a folder with the side's
+    name.
+    """
 
     source: Path
     text: str
@@ -117,20 +120,20 @@ class _Revision:
             if made.returncode:
                 raise Unwritable(
                     f"cannot make a worktree of {self.source}: {printed(made)}",
-                    "git must be able to write there; name a clone of your own",
+                    "git must be able to write there; use a clone of your own",
                 )
             yield
         finally:
             _remove(self.source, self.top)
 
     def built(self, command: str, product: str, report: Report) -> Product:
-        # of a source that is a folder of the checkout
+        # if `source` is a folder of the checkout
         folder = self.top / line(self.source, "rev-parse", "--show-prefix")
         if not folder.is_dir():
             raise BadArgument(
-                f"{self.text} has no folder {folder.relative_to(self.top)}", "name a later one"
+                f"{self.text} has no folder {folder.relative_to(self.top)}", "use a later revision"
             )
-        report(f"building {self.text}, which no budget counts; it prints to {self._log}")
+        report(f"building {self.text}, outside the budget; its output goes to {self._log}")
         start = time.monotonic()
         sides = {"KVBENCH_SIDE": self.top.name, "KVBENCH_REVISION": self.commit}
         with self._log.open("wb") as prints:
@@ -151,22 +154,22 @@ class _Revision:
         )
         if not names:
             raise BadLibrary(
-                f"the build of {self.text} left no {product}", self._hint(product, folder)
+                f"the build of {self.text} did not make {product}", self._hint(product, folder)
             )
         files = {(folder / name).resolve() for name in names}
         if len(files) > 1:
-            raise BadArgument(f"--product {product} fits {', '.join(names)}", "name one of them")
+            raise BadArgument(f"--product {product} matches {', '.join(names)}", "name one of them")
         if not files.pop().is_relative_to(self.top.resolve()):
             raise BadArgument(f"{product} of {self.text} is a link out of the worktree", _PRODUCT)
         refuse_no_library(folder / names[0], _PRODUCT)
         return folder / names[0]
 
     def _hint(self, product: str = "", folder: Path = Path()) -> str:
-        """What may help where a build fails. The log is kept."""
+        """What may help if a build fails. The log is kept."""
         hints = []
         if empty := self._empty_submodules():
             hints.append(
-                f"submodules are empty, such as {empty[0]}: let --build begin with git submodule"
+                f"submodules are empty, such as {empty[0]}: begin --build with git submodule"
                 " update --init"
             )
         if product and (libraries := sorted(filter(Path.is_file, folder.rglob("*.so")))):
@@ -174,7 +177,7 @@ class _Revision:
             hints.append(one_of(product, names))
         kept = self.top.parents[1] / f"{self.tree[:16]}.log"
         shutil.copy(self._log, kept)
-        return "; ".join([*hints, f"the whole log is {kept}"])
+        return "; ".join([*hints, f"the full log is {kept}"])
 
     def _empty_submodules(self) -> list[str]:
         entries = git(self.top, "ls-files", "--stage", "-z").stdout.decode(errors="replace")
@@ -197,28 +200,28 @@ def _revision(source: Path, asked: str, top: Path) -> _Revision:
         text = called(asked, found)
     else:
         raise BadArgument(
-            f"{asked} is no revision of {source}",
+            f"{asked} is not a revision of {source}",
             "git fetch it first; in CI, check out with fetch-depth: 0",
         )
     return _Revision(source, text, found, line(source, "rev-parse", f"{found}^{{tree}}"), top)
 
 
 def _as_it_stands(source: Path, index: Path) -> str:
-    """A commit of all files that are not ignored. No branch has it, and the index of the checkout
-    stays as it is.
+    """Commit all files that are not ignored. No branch gets the commit, and the checkout's index
+    does not change.
     """
     if line(source, "rev-parse", "--is-inside-work-tree") != "true":
-        raise BadArgument(f"{source} has no files that stand for .", "name revisions of it")
-    with suppress(FileNotFoundError):  # of a checkout whose files are all new
-        # with its time: git tells by that which entries may be older than their files
+        raise BadArgument(f"{source} has no files for .", "name revisions of it")
+    with suppress(FileNotFoundError):  # a checkout without an index: all its files are new
+        # with its time, by which git tells which entries are older than their files
         shutil.copy2(source / line(source, "rev-parse", "--git-path", "index"), index)
 
     def step(*arguments: str) -> str:
         done = git(source, *arguments, GIT_INDEX_FILE=str(index), **_NOBODY)
         if done.returncode:
             raise BadArgument(
-                f"git cannot take {source} as it stands: {printed(done)}",
-                "mend that, or name revisions",
+                f"git cannot commit the files of {source}: {printed(done)}",
+                "fix that, or name revisions",
             )
         return done.stdout.decode().strip()
 
@@ -231,14 +234,14 @@ def _as_it_stands(source: Path, index: Path) -> str:
 
 @contextmanager
 def _place() -> Iterator[Path]:
-    """A folder of this gate's own. Those that killed gates have left are removed."""
+    """A folder for this gate alone. Folders that killed gates left behind are removed."""
     folder = kept_folder("checkouts").resolve()
     with ExitStack() as owned:
         try:
             own, left = _taken(folder, owned)
         except OSError as error:
             raise Unwritable(
-                f"cannot write {folder}: {error.strerror}", "XDG_CACHE_HOME names another folder"
+                f"cannot write {folder}: {error.strerror}", "set XDG_CACHE_HOME to another folder"
             ) from None
         for path in left:
             shutil.rmtree(path, ignore_errors=True)
@@ -246,19 +249,19 @@ def _place() -> Iterator[Path]:
 
 
 def _taken(folder: Path, owned: ExitStack) -> tuple[Path, list[Path]]:
-    """A new folder, whose lock is held, and the folders there that nobody holds."""
-    with locked(folder):  # nobody takes a new one for one that was left
+    """A new folder, whose lock is held, and the folders there that no process holds."""
+    with locked(folder):  # so that no process takes a new folder for a leftover
         left = [path for path in folder.iterdir() if path.is_dir() and _is_left(path)]
         own = Path(owned.enter_context(scratch(folder)))
         held = os.open(own, os.O_RDONLY)
         owned.callback(os.close, held)
-        with suppress(OSError):  # without locks nothing is ever taken for left
+        with suppress(OSError):  # on a file system without locks no folder counts as left
             fcntl.flock(held, fcntl.LOCK_EX | fcntl.LOCK_NB)
         return own, left
 
 
 def _is_left(folder: Path) -> bool:
-    """Whether the process that had it has ended: the system frees the locks of those."""
+    """Whether the folder's process has ended: the system frees its lock then."""
     try:
         held = os.open(folder, os.O_RDONLY)
     except OSError:
@@ -273,7 +276,7 @@ def _is_left(folder: Path) -> bool:
 
 
 def _forget(source: Path, places: Path) -> None:
-    """Worktrees of killed gates, which are gone, are registered in the repository no more."""
+    """Remove worktrees of killed gates from the repository's list."""
     for said in line(source, "worktree", "list", "--porcelain").splitlines():
         word, _, name = said.partition(" ")
         path = Path(name)
@@ -282,5 +285,5 @@ def _forget(source: Path, places: Path) -> None:
 
 
 def _remove(source: Path, worktree: Path) -> None:
-    """Twice --force: git locks one while it makes it."""
+    """Remove a worktree. --force stands twice because git locks a worktree while making it."""
     git(source, "worktree", "remove", "--force", "--force", worktree)

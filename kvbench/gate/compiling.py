@@ -1,4 +1,4 @@
-"""CMake and the compiler: which they are, and a library made by them."""
+"""Find CMake and the compiler, and build a library with them."""
 
 import os
 import re
@@ -14,9 +14,9 @@ from kvbench.errors import BadLibrary, Refused
 from kvbench.watched import watched
 
 LIBRARY, INTERFACE = "libkvbench.so", "abi.h"
-SWITCH = "KVB_TIERS"  # of CMakeLists.txt
-ENGLISH = {"LC_ALL": "C.UTF-8", "LANGUAGE": ""}  # complaints; but a path may have any letters
-Tiers = tuple[str, ...]  # that are built; none stands for all
+SWITCH = "KVB_TIERS"  # in CMakeLists.txt
+ENGLISH = {"LC_ALL": "C.UTF-8", "LANGUAGE": ""}  # for messages; paths may still have any letters
+Tiers = tuple[str, ...]  # the tiers to build; empty: all
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,7 +27,9 @@ class Tools:
     environment: dict[str, str]  # as CMake reads it
 
     def run(self, *arguments: str | Path, temporary: Path) -> tuple[int, str]:
-        """Exit code and what it said. What compilers leave behind lies in `temporary`."""
+        """Run CMake; return the exit code and what it printed. Temporary files of compilers go to
+        `temporary`.
+        """
         more = {**self.environment, **ENGLISH, "TMPDIR": str(temporary)}
         environment = {**os.environ, **more}
         with TemporaryFile(dir=temporary) as prints:
@@ -37,7 +39,7 @@ class Tools:
 
 
 def _tool(name: str) -> str | None:
-    """Beside this Python, where pip puts it, or on the PATH."""
+    """A program beside this Python, where pip puts it, or on the PATH."""
     beside = Path(sys.executable).with_name(name)
     return str(beside) if os.access(beside, os.X_OK) else shutil.which(name)
 
@@ -45,7 +47,7 @@ def _tool(name: str) -> str | None:
 def tools() -> Tools:
     cmake, ninja = _tool("cmake"), _tool("ninja")
     if not cmake:
-        raise Refused("cmake is missing", "pip install cmake; or name libraries that are built")
+        raise Refused("cmake is missing", "pip install cmake; or name built libraries")
     if not ninja and not shutil.which("make"):
         raise Refused("make is missing", "apt install make (Debian), dnf install make (Fedora)")
     generator = (
@@ -53,7 +55,7 @@ def tools() -> Tools:
     )
     asked = os.environ.get("CC", "").strip()
     command = asked or next(filter(shutil.which, ("cc", "gcc", "clang")), "cc")
-    # a quotation ends
+    # a missing closing quote
     words = [command] if any(command.count(sign) % 2 for sign in "\"'") else shlex.split(command)
     if not (path := shutil.which(words[0])):
         hint = (
@@ -70,7 +72,9 @@ def tools() -> Tools:
 
 
 def compiled(source: Path, known: Tools, tiers: Tiers, text: str, log: Path) -> Path:
-    """A folder with the library and its interface. `log` is left where that fails."""
+    """Build a library; return the folder with it and its interface. If that fails, `log` is
+    left.
+    """
     made, result, output = source.with_name("made"), source.with_name("result"), ""
     configured: tuple[str | Path, ...] = (
         "-S",
@@ -95,7 +99,7 @@ def compiled(source: Path, known: Tools, tiers: Tiers, text: str, log: Path) -> 
         output += said.replace(f"{source}/", "")
         if code:
             log.write_text(output)
-            raise BadLibrary(f"cannot build {text}: {complaint(output)}", f"the whole log is {log}")
+            raise BadLibrary(f"cannot build {text}: {complaint(output)}", f"the full log is {log}")
     result.mkdir()
     shutil.copy(made / LIBRARY, result)
     shutil.copy(source / "kernels" / INTERFACE, result)
@@ -103,7 +107,7 @@ def compiled(source: Path, known: Tools, tiers: Tiers, text: str, log: Path) -> 
 
 
 def complaint(output: str) -> str:
-    """The line that says why: the first error of the compiler, linker or CMake."""
+    """The line that says why a build failed: the first error of the compiler, linker or CMake."""
     for pattern in (
         r"^.*\berror: .*$",
         r"^.*\bundefined reference .*$",
@@ -111,4 +115,4 @@ def complaint(output: str) -> str:
     ):
         if found := re.search(pattern, output, re.MULTILINE):
             return found[found.lastindex or 0].strip()
-    return (output.strip().splitlines() or ["no word why"])[-1].strip()
+    return (output.strip().splitlines() or ["it gave no reason"])[-1].strip()

@@ -1,7 +1,7 @@
-"""From the records of a stage to one value for each launch of a point.
+"""From a stage's records, compute one value for each launch of a point.
 
-A pair is base and head in turn, and beside each the witness of a third library. Whether a pair
-counts is decided without a look at which side was slower: by what the system says of all of it.
+A pair is base and head in turn, each with the third library's witness beside it. Whether a pair
+counts is decided only by what the system reports about all of it, never by which side was slower.
 """
 
 import math
@@ -16,23 +16,23 @@ from kvbench.model import BESIDE, SIDES, Point, Record, Sample
 
 Pair = dict[str, Sample]  # by program
 
-# Which pairs, launches and points count: judgement, frozen before the runs that put them to the
-# proof. share of a run's or a point's pairs whose involuntary switches are usual; more disturb one
+# Limits on pairs, launches and points, chosen and fixed before the runs that test them. The first
+# one: the share of the pairs whose number of involuntary switches is usual; more disturb a pair.
 USUAL = 0.9
-LEAST_PAIRS = 0.5  # of a launch: with fewer left it does not count
-LEAST_LAUNCHES = 0.75  # of a stage: with fewer left a point is not judged
+LEAST_PAIRS = 0.5  # of a launch's pairs: with fewer left, the launch does not count
+LEAST_LAUNCHES = 0.75  # of a stage's launches: with fewer left, the point is not judged
 
 
 @dataclass(frozen=True, slots=True)
 class Duel:
-    """A point in one stage. By launch, logarithms of head's time over base's, and of those beside:
-    medians of pairs.
+    """A point in one stage. By launch, log of head's time over base's, and the same of the
+    witnesses beside them: medians of pairs.
 
-    `seconds` of a pass, of base and head: medians of launches. `bytes_compulsory`, and the
-        `level` that feeds it. `noise`: standard deviation of a pair, as half of them
-        lie. `dropped`: share of pairs that were disturbed.
-    `fault`: what failed, and `few`: why nothing is clear though nothing failed; "" where something
-        can be said of it.
+    `seconds` of a pass, of base and head: medians of launches. `bytes_compulsory`, and the `level`
+        that feeds it. `noise`: standard deviation of a pair, from the middle half. `dropped`: share
+        of pairs that were disturbed.
+    `fault`: what failed. `few`: why there is no clear answer although nothing failed. Both are ""
+        if the point can be judged.
     """
 
     point: Point
@@ -48,19 +48,19 @@ class Duel:
 
 
 def duels(records: Iterable[Record]) -> list[Duel]:
-    """The points of one stage."""
+    """Evaluate the points of one stage."""
     points = grouped(
         (record.point, record)
         for record in records
-        if isinstance(record.point, Point)  # as all of them are
+        if isinstance(record.point, Point)  # a gate measures nothing else
     )
     usual = _usual(record for own in points.values() for record in own)
-    # a long pass may cost more
+    # A long pass may cost more.
     return [_duel(point, own, max(usual, _usual(own))) for point, own in points.items()]
 
 
 def _usual(records: Iterable[Record]) -> float:
-    """Involuntary switches of a pair, as most of a run have them: waking threads cost some on any
+    """The usual involuntary switches of a pair in this run: waking threads costs some on any
     machine.
     """
     counts = [_switches(pair) for record in records for pair in pairs(record)]
@@ -86,7 +86,7 @@ def _duel(point: Point, records: Sequence[Record], usual: float) -> Duel:
     }
     dropped = 1 - sum(map(len, kept.values())) / sum(map(len, planned.values()))
     few = (
-        f"{dropped:.0%} of its pairs were disturbed, which leaves {len(counted)} of {len(records)}"
+        f"{dropped:.0%} of its pairs were disturbed; that leaves {len(counted)} of {len(records)}"
         " launches"
     )
     values = {n: [_over(pair, *SIDES) for pair in own] for n, own in counted.items()}
@@ -113,7 +113,7 @@ def _duel(point: Point, records: Sequence[Record], usual: float) -> Duel:
 
 
 def pairs(record: Record) -> Iterator[Pair]:
-    """Those that are whole, in the order in which they were taken."""
+    """The complete pairs, in the order in which they were taken."""
     rounds: dict[int, Pair] = {}
     for sample in record.samples:
         rounds.setdefault(sample.round, {})[sample.program] = sample
@@ -131,7 +131,9 @@ def _undisturbed(pair: Pair, usual: float) -> bool:
 
 
 def _time(sample: Sample) -> float:
-    """A pass as a quarter of them are faster: what stalls a few of a sample is no part of it."""
+    """The time of a pass at the lower quartile, so that a few stalled passes of a sample do not
+    count.
+    """
     return sample.pass_seconds[0]
 
 

@@ -1,5 +1,5 @@
-"""Two builds of another engine as rivals: ggml's libraries, vLLM's interpreters. The points are
-those of the layout that the engine keeps its cache in.
+"""Two builds of another engine as rivals: libraries of ggml, interpreters with vLLM. The points
+have the layout in which the engine keeps its cache.
 """
 
 import os
@@ -24,9 +24,8 @@ SUITE = "engine"
 
 @dataclass(frozen=True, slots=True)
 class EngineSide:
-    """`text`, for people: "libggml.so (0.9.4, sha256 ab12cd34)". `code`: what tells that two sides
-    are the same. `library`: the file that its kernels lie in, with its digest; "" where nobody
-    knows it.
+    """A build of an engine. `text`, for people: "libggml.so (0.9.4, sha256 ab12cd34)". `code`:
+    equal for equal sides. `library`: the file with its kernels, with its digest; "" if unknown.
     """
 
     text: str
@@ -37,13 +36,15 @@ class EngineSide:
 
     @property
     def changed(self) -> bool:
-        """Whether its library is another one by now, or is gone."""
+        """Whether its library has changed since, or is gone."""
         return digest(self.library) != self.sha256
 
 
 @dataclass(frozen=True, slots=True)
 class EngineRequest:
-    """`axes`: "context=1k,8k" in place of the suite's. every: as Request has it."""
+    """What a gate of engines measures. `axes`: "context=1k,8k" replaces the suite's axis. every: as
+    in Request.
+    """
 
     engine: str
     suite: str = SUITE
@@ -54,14 +55,14 @@ class EngineRequest:
 
 
 def engine_side(engine: str, asked: str, text: str = "", code: str = "") -> EngineSide:
-    """`asked`: a library, or an interpreter that has the engine. `text` and `code`: of a library
-    that was built from a checkout.
+    """Look up a build. `asked`: a library, or an interpreter that has the engine. `text` and
+    `code`: for a library built from a checkout.
     """
-    hint = "name a file; revisions need --source, the checkout that has them"
+    hint = "name a file; for revisions give --source, the checkout that has them"
     build = build_at(asked, hint)
     found = known(f"{engine}{AT}{asked}", build.path, build.python)
     if found.lacking:
-        raise Refused(f"{asked}: {found.lacking}", "name a build of it that runs here")
+        raise Refused(f"{asked}: {found.lacking}", "name a build that runs here")
     if build.path:
         refuse_no_library(Path(found.library))
     sha256 = digest(found.library)
@@ -70,8 +71,8 @@ def engine_side(engine: str, asked: str, text: str = "", code: str = "") -> Engi
 
 
 def _place(build: Build) -> str:
-    """Where it lies. The last link of an interpreter is not followed: its folder says which
-    packages it has.
+    """The real path of a build. The last link of an interpreter is not followed, because its folder
+    decides which packages it has.
     """
     if build.path:
         return os.path.realpath(build.path)
@@ -80,7 +81,7 @@ def _place(build: Build) -> str:
 
 
 def _text(asked: str, found: Known, sha256: str) -> str:
-    """Its name, its version, and the first digits of its library's digest."""
+    """The build's name, its version, and the first digits of its library's digest."""
     words = [found.version, sha256 and f"sha256 {sha256[:8]}"]
     said = ", ".join(filter(None, words))
     name = asked if found.python else Path(asked).name
@@ -104,7 +105,7 @@ def rivals(base: EngineSide, head: EngineSide, asked: EngineRequest) -> Rivals:
     )
     if not points:
         raise NotComparable(
-            f"{found.suite.source} has no point here of {asked.engine}", "name another --suite"
+            f"{found.suite.source} has no point for {asked.engine} here", "name another --suite"
         )
     same = _same(base, head) if not asked.every else ""
     plan = planned(
@@ -120,12 +121,12 @@ def rivals(base: EngineSide, head: EngineSide, asked: EngineRequest) -> Rivals:
         plan=plan,
         base=base.text,
         head=head.text,
-        how="each in a process of its own, whose memory is placed anew in every launch",
+        how="each in its own process, with its memory placed anew in every launch",
         unmeasured=same and f"{counted(len(points), 'point')} not measured: {same}",
         changed=lambda: " and ".join(side for side, own in sides.items() if own.changed),
     )
 
 
 def _same(base: EngineSide, head: EngineSide) -> str:
-    """Why nothing need be measured; "" where the sides may differ."""
+    """Why nothing need be measured; "" if the sides may differ."""
     return "base and head are the same build" if base.code == head.code else ""

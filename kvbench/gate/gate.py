@@ -1,4 +1,4 @@
-"""A gate from its rivals to its verdict."""
+"""Run a gate, from its rivals to its verdict."""
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -39,8 +39,8 @@ def gate(
     follow: Follow = Stages.measure,
     execute: Execute | None = None,
 ) -> tuple[Comparison, dict[str, str]]:
-    """And short names of its points. `out`: a folder that gets every pair as soon as it is taken.
-    `follow` measures the stages, and may say how far it is.
+    """Measure and judge. Also return short names of the points. `out`: a folder that gets every
+    pair as soon as it is taken. `follow` measures the stages, and may show progress.
     """
     plan, machine = rivals.plan, rivals.machine
     with _kept_pairs(out) as keep:
@@ -65,15 +65,15 @@ def gate(
 
 @contextmanager
 def _kept_pairs(folder: Path | None) -> Iterator[Callable[[str, Record], None]]:
-    """What writes a record's into pairs.csv in `folder`; without one, nothing is kept. Seconds are
-    those of a pass.
+    """A function that writes a record's pairs into pairs.csv in `folder`; without a folder it does
+    nothing. Seconds are those of a pass.
     """
     if folder is None:
         yield lambda stage, record: None
         return
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        # it would wait at a pipe, and be led away by a link
+        # a pipe would make it wait, a link would lead elsewhere
         streams(folder / "pairs.csv", asked=False)
         file = (folder / "pairs.csv").open("w", newline="")
     except OSError as error:

@@ -1,4 +1,4 @@
-"""git, as a gate asks it. Hooks of the repository are not run."""
+"""Call git for a gate. Hooks of the repository do not run."""
 
 import os
 import shutil
@@ -8,13 +8,13 @@ from pathlib import Path
 
 from kvbench.errors import BadArgument, Refused
 
-# a gate starts nothing that goes on after it
+# Start nothing that outlives the gate.
 _QUIET = ("core.hooksPath=/dev/null", "core.fsmonitor=false", "gc.auto=0", "maintenance.auto=false")
 _OPTIONS = tuple(word for setting in _QUIET for word in ("-c", setting))
 
 
 def git(folder: Path, *arguments: str | Path, **more: str) -> subprocess.CompletedProcess[bytes]:
-    """`more`: variables of its environment."""
+    """Run git. `more`: environment variables."""
     command = [_program(), *_OPTIONS, "-C", folder, *arguments]
     environment = outside_of_hooks() | {"LC_ALL": "C.UTF-8"} | more
     return subprocess.run(command, capture_output=True, check=False, env=environment)
@@ -30,7 +30,9 @@ def _program() -> str:
 
 
 def outside_of_hooks() -> dict[str, str]:
-    """This process's environment, without what names another repository: a hook has that."""
+    """This process's environment without git's variables that name a repository; a git hook sets
+    them.
+    """
     local = _local_variables()
     return {name: value for name, value in os.environ.items() if name not in local}
 
@@ -40,19 +42,19 @@ def _local_variables() -> frozenset[str]:
     said = subprocess.run(
         [_program(), "rev-parse", "--local-env-vars"], capture_output=True, text=True, check=False
     ).stdout
-    # settings stand in some of them, such as which folders are safe
+    # some of them hold settings, such as which folders are safe
     return frozenset(name for name in said.split() if not name.startswith("GIT_CONFIG"))
 
 
 def printed(done: subprocess.CompletedProcess[bytes]) -> str:
-    """The line that says why it failed."""
-    lines = done.stderr.decode(errors="replace").splitlines() or ["no word why"]
+    """The line of git's output that says why it failed."""
+    lines = done.stderr.decode(errors="replace").splitlines() or ["it gave no reason"]
     why = next((line for line in lines if line.startswith(("fatal: ", "error: "))), lines[0])
     return why.removeprefix("fatal: ").removeprefix("error: ")
 
 
 def line(folder: Path, *arguments: str) -> str:
-    """What it prints, a line; empty where it fails."""
+    """The line that git prints; empty if git fails."""
     done = git(folder, *arguments)
     return "" if done.returncode else done.stdout.decode(errors="replace").strip()
 
@@ -60,11 +62,11 @@ def line(folder: Path, *arguments: str) -> str:
 def refuse_no_repository(folder: Path, hint: str) -> None:
     inside = git(folder, "rev-parse", "--git-dir")
     if inside.returncode:
-        raise BadArgument(f"{folder} is no git repository: {printed(inside)}", hint)
+        raise BadArgument(f"{folder} is not a git repository: {printed(inside)}", hint)
 
 
 def commit(folder: Path, asked: str) -> str:
-    """Its hash; empty where no commit has that name."""
+    """The hash of a commit; empty if no commit has that name."""
     return line(
         folder, "rev-parse", "--verify", "--quiet", "--end-of-options", f"{asked}^{{commit}}"
     )

@@ -1,5 +1,5 @@
-"""Two builds of our kernels, or of a plug-in, as rivals: the points that both have; nothing where
-the two are the same.
+"""Two builds of our kernels, or of a plug-in, as rivals on the points that both have. If both are
+the same, nothing is measured.
 """
 
 import shutil
@@ -26,18 +26,18 @@ from kvbench.suite.axes import BY_KERNEL
 from kvbench.suite.values import ALL
 from kvbench.units import counted
 
-_PLUGINS = "plugins"  # a folder of its own: one may be called as a library
+_PLUGINS = "plugins"  # a separate folder, because a plug-in may have a library's name
 _LIBRARY, _INTERFACE = "libkvbench.so", "abi.h"
 _OTHER_ENGINE = (
     "kvbench verify --example shows a plug-in; --engine NAME compares two builds of another engine"
 )
-_OLD = "compare builds of a nearer version; or let each measure itself, and use kvbench compare"
+_OLD = "use builds of nearer versions; or sweep with each build and use kvbench compare"
 
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """every: measure and judge all points though both sides are the same, as if they might not
-    be.
+    """What a gate of kernels measures. every: measure and judge all points even if both sides are
+    the same.
     """
 
     suite: str = "gate"
@@ -49,8 +49,8 @@ class Request:
 
 
 def tiers(asked: Request) -> tuple[str, ...]:
-    """What must be built for it: the plainest tier, and the one that is measured. None, which is
-    all, where the suite names tiers by itself.
+    """The tiers to build: the plainest, and the measured one. Empty, which means all, if the suite
+    itself names tiers.
     """
     library = library_of(None, "")
     grids = find(asked.suite, library).grids
@@ -61,8 +61,8 @@ def tiers(asked: Request) -> tuple[str, ...]:
 
 
 def rivals(base: Build, head: Build, asked: Request, folder: Path) -> Rivals:
-    """Both are copied into `folder`, where they must stay: one file would be one library, though it
-    is opened twice.
+    """Prepare the rivals. Both builds are copied into `folder` and must stay there: one file,
+    opened twice, would be a single library.
     """
     foreign = _are_plugins(base, head)
     paths = {
@@ -84,7 +84,7 @@ def rivals(base: Build, head: Build, asked: Request, folder: Path) -> Rivals:
         raise NotComparable(
             f"{found.suite.source} has no point here that both builds have", "name another --suite"
         )
-    scheduled = () if foreign else points  # a plug-in reads and prefetches as it likes
+    scheduled = () if foreign else points  # a plug-in reads and prefetches in its own way
     auto = {p.layout: p for p in reversed(scheduled) if p.op == "decode" and p.schedule == AUTO}
     own = [replace(point, schedule=OWN) for point in reversed(auto.values())]
     same = "" if asked.every else _same(base, head, foreign)
@@ -112,7 +112,7 @@ def rivals(base: Build, head: Build, asked: Request, folder: Path) -> Rivals:
 
 
 def _lacking(opened: dict[str, Library]) -> list[str]:
-    """Schedules that only one side has: no point is measured by them."""
+    """Schedules that only one side has; no point is measured with them."""
     words = {side: library.words("schedule") for side, library in opened.items()}
     return [
         f"schedule {word}: only {side} has it"
@@ -123,7 +123,7 @@ def _lacking(opened: dict[str, Library]) -> list[str]:
 
 
 def _same(base: Build, head: Build, foreign: bool) -> str:
-    """Why nothing need be measured; "" where the sides differ."""
+    """Why nothing need be measured; "" if the sides differ."""
     if base.digest != head.digest:
         return ""
     what = f"the same {'plug-in' if foreign else 'library'}, byte for byte"
@@ -131,24 +131,26 @@ def _same(base: Build, head: Build, foreign: bool) -> str:
 
 
 def _are_plugins(base: Build, head: Build) -> bool:
-    """What both files are: plug-ins, or libraries of kernels."""
+    """Whether both files are plug-ins; False: both are libraries. Refuses one of each."""
     base_is, head_is = (is_plugin(build.library, _OTHER_ENGINE) for build in (base, head))
     if base_is != head_is:
         plugin, library = (base, head) if base_is else (head, base)
         raise NotComparable(
-            f"{plugin.text} is a plug-in, and {library.text} is a library of kernels",
+            f"{plugin.text} is a plug-in, but {library.text} is a library of kernels",
             "name two plug-ins; or two libraries, wheels or revisions",
         )
     return base_is
 
 
 def _for_plugin(suite: Suite, library: Library) -> Suite:
-    """Its decodes with the plug-in's kernels alone: all others are the same on both sides."""
+    """The suite's decodes with the plug-in's kernels only; all other kernels are the same on both
+    sides.
+    """
     kernels = [kernel for kernel in library.plugins.kernels if kernel.runnable]
     if not kernels:
         isas = " ".join(sorted({kernel.isa for kernel in library.plugins.kernels}))
         raise Unsupported(
-            f"no kernel of base runs here: they are for {isas}", "build it for this CPU"
+            f"no kernel of base runs here; its kernels are for {isas}", "build it for this CPU"
         )
     own = {
         axis: tuple(dict.fromkeys(getattr(kernel, axis) for kernel in kernels))
@@ -159,9 +161,7 @@ def _for_plugin(suite: Suite, library: Library) -> Suite:
 
 
 def _copied(build: Build, to: Path, asked: Request, foreign: bool) -> tuple[Path, tuple[str, ...]]:
-    """A library and its plug-ins. A side that is a plug-in itself stands on the installed
-    library.
-    """
+    """Copy a library and its plug-ins. A side that is a plug-in uses the installed library."""
     library = library_path() if foreign else build.library
     to.mkdir(parents=True)
     shutil.copy(library, to / _LIBRARY)
@@ -174,8 +174,8 @@ def _copied(build: Build, to: Path, asked: Request, foreign: bool) -> tuple[Path
 
 
 def _driven(side: str, path: str, plugin: tuple[str, ...]) -> Library:
-    """A build of another interface may lack what is asked of it here, or mean something else by
-    it.
+    """Open a side's library. A build with another interface may lack what is asked of it, or give
+    it another meaning.
     """
     ones = np.ones((1, 1, 1, 16), dtype=np.float32)
     try:
@@ -183,12 +183,12 @@ def _driven(side: str, path: str, plugin: tuple[str, ...]) -> Library:
         with Cache(1, 16, 1, library=library) as cache:
             cache.bulk(ones, ones)
             right = np.allclose(cache.decode(ones[0]), 1.0)
-        library.schedule(AUTO)  # an older one lacks it
-    except (KvbenchError, AttributeError, TypeError) as error:  # the latter two are cffi's
+        library.schedule(AUTO)  # older libraries lack it
+    except (KvbenchError, AttributeError, TypeError) as error:  # the last two come from cffi
         why = error.args[0] if error.args else type(error).__name__
         raise NotComparable(
             f"{side} has another interface than this kvbench: {why}", _OLD
         ) from None
     if not right:
-        raise NotComparable(f"{side} does not answer as its interface says", _OLD)
+        raise NotComparable(f"{side} does not behave as its interface says", _OLD)
     return library

@@ -17,18 +17,20 @@ from kvbench.plan.needs import as_cache, sized
 from kvbench.plan.site import kernels_of
 from kvbench.worker.queries import asked_of
 
-_FEW = 64  # tokens, of a cache that shows whether a build takes what a point asks for
+_FEW = 64  # tokens of a cache that shows whether a build can do what a point asks for
 
 
 def missing(points: Iterable[Point], opened: Mapping[str, Library]) -> dict[Point, str]:
-    """`opened`: the builds, by side. Kernels are those of base."""
+    """The points that a side cannot measure, with reasons. `opened`: the builds by side. `points`
+    have the kernels of base.
+    """
     there = {kernel.id for kernel in kernels_of(opened["head"])}
     found = ((point, _why(point, there, opened)) for point in points)
     return {point: why for point, why in found if why}
 
 
 def _why(point: Point, there: set[str], opened: Mapping[str, Library]) -> str:
-    """Empty where both measure it."""
+    """Why a side cannot measure the point; empty if both can."""
     op, variant, layout, word, isa = point.words
     halves = (kernel_id(op, variant, layout, dtype, isa) for dtype in apart(word))
     if not there.issuperset(halves):
@@ -40,7 +42,9 @@ def _why(point: Point, there: set[str], opened: Mapping[str, Library]) -> str:
 
 
 def _refused(point: Point, side: str, library: Library) -> str:
-    """Why a side takes no pair, no such width, scale of K, or what is done to scores."""
+    """Why a side refuses a pair of dtypes, a width, scales of K by channel, or what changes scores;
+    empty if it does not.
+    """
     shape = point.shape
     plain = all(getattr(shape, name) == usual for name, usual in PLAIN_SCORES.items())
     if plain and not (point.v_dtype or shape.v_dim or point.k_scale == CHANNEL):
@@ -69,5 +73,5 @@ def _refused(point: Point, side: str, library: Library) -> str:
                 return ""
     except KvbenchError as error:
         return f"{side} refuses it: {error.args[0]}"
-    except (AttributeError, TypeError):  # cffi's, of a field that its interface lacks
+    except (AttributeError, TypeError):  # from cffi, for a field that the side's interface lacks
         return f"{side} has no such field"

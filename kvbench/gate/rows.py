@@ -1,5 +1,5 @@
-"""What the launches of a stage say: who is a candidate for a change, and whether fresh launches
-confirm it.
+"""Evaluate the launches of a stage: which rows are candidates for a change, and whether fresh
+launches confirm them.
 """
 
 import math
@@ -24,15 +24,15 @@ from kvbench.gate.duels import Duel
 from kvbench.model import OWN
 from kvbench.units import gbps
 
-SCREEN = 0.05  # rate of false discoveries among candidates, which fresh launches must confirm
-SHARED = 0.8  # of the members of a wide family, for its change to be one
+SCREEN = 0.05  # rate of false discoveries among candidates; fresh launches must confirm them
+SHARED = 0.8  # of the members of a wide family: so many must show its change
 AGAIN = 0.5  # share of the smallest effect that the confirming launches must show
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StageRow(Question):
-    """A point or a family in one stage. `beside`: the same of the witnesses that no build has
-    touched.
+    """A point or a family in one stage. `beside`: the same for the witnesses, which no build
+    touches.
     """
 
     members: tuple[Duel, ...]
@@ -40,13 +40,13 @@ class StageRow(Question):
 
     @property
     def candidate(self) -> str:
-        """Which way it seems to have changed; "" if none."""
+        """The direction in which it seems to have changed; "" if none."""
         return self.changed(SCREEN)
 
     @property
     def shared(self) -> bool:
-        """Whether nearly all members show it, by half as much or more; else it is a narrower
-        family's.
+        """Whether nearly all members show at least half of the change; if not, the change belongs
+        to a narrower family.
         """
         like = [
             median(duel.values.values()) / self.found.estimate >= AGAIN for duel in self.members
@@ -55,15 +55,13 @@ class StageRow(Question):
 
     @property
     def again(self) -> float:
-        """The least effect by which fresh launches show a change again."""
+        """The least effect with which fresh launches confirm a change."""
         return AGAIN * self.smallest
 
 
 @dataclass(frozen=True, slots=True)
 class Screened:
-    """All points and families of a stage that something can be said of, and the points of which
-    nothing can: `lost`.
-    """
+    """The judged points and families of a stage; `lost`: the points that cannot be judged."""
 
     points: tuple[StageRow, ...]
     families: tuple[StageRow, ...]
@@ -78,7 +76,7 @@ class Screened:
         return tuple(row for row in self.rows if row.candidate)
 
     def again(self, candidate: StageRow) -> StageRow | None:
-        """The same in these launches. A family that lost a member is not the same."""
+        """The candidate's row in these launches. A family that lost a member is not the same."""
         key = candidate.name, len(candidate.members)
         return next((row for row in self.rows if (row.name, len(row.members)) == key), None)
 
@@ -115,8 +113,8 @@ def screened(found: Iterable[Duel]) -> Screened:
 
 
 def _point(duel: Duel, own_family: str) -> StageRow:
-    """Its times are base's, and what its pairs make of that: medians of each side alone may say the
-    contrary.
+    """The row of a point. Head's time is base's times the pairs' ratio: medians of each side alone
+    could contradict the ratio.
     """
     row = _row(duel.point.name, own_family, (duel,))
     seconds = duel.seconds[0], duel.seconds[0] * math.exp(row.found.estimate)
@@ -134,8 +132,8 @@ def _row(name: str, own_family: str, members: tuple[Duel, ...]) -> StageRow:
 
 
 def confirmed(candidates: Sequence[StageRow], fresh: Screened) -> dict[str, bool]:
-    """By name, of candidates of all levels together. What the fresh launches could not measure is
-    not confirmed.
+    """Whether each candidate is confirmed, by name, with candidates of all levels together. A
+    candidate that the fresh launches could not measure is not confirmed.
     """
     found = {row.name: (row.candidate, again) for row in candidates if (again := fresh.again(row))}
     chances = any_error(
@@ -150,7 +148,9 @@ def confirmed(candidates: Sequence[StageRow], fresh: Screened) -> dict[str, bool
 
 
 def alarmed(controls: Screened) -> list[str]:
-    """Names of those that seem to have changed, either way, though both sides of them are base."""
+    """Names of controls that seem to have changed in either direction, although both sides are
+    base.
+    """
     own = {row.name: row for row in controls.points}
     chances = any_error(
         {name: 2 * float(min(row.found.slower, row.found.faster)) for name, row in own.items()}
@@ -163,8 +163,8 @@ def alarmed(controls: Screened) -> list[str]:
 
 
 def moved(row: StageRow) -> float:
-    """How far its witnesses moved the same way, where that is no chance and no small part of the
-    effect; else 0.
+    """How far the witnesses moved in the same direction, if that is neither chance nor small beside
+    the effect; else 0.
     """
     least = abs(math.expm1(AGAIN * row.found.estimate))
     return (
@@ -175,10 +175,10 @@ def moved(row: StageRow) -> float:
 
 
 def detectable(row: StageRow, tests: int, launches: int) -> float:
-    """The smallest slowdown, alone among its like, that would have been confirmed as a regression
-    with LIMITS.power: both by those that screened it and by so many fresh launches.
+    """The smallest slowdown of one row that would have been confirmed as a regression with a
+    probability of LIMITS.power: found by the screening launches, and again by as many fresh ones.
     """
     power = math.sqrt(LIMITS.power)
     screen = row.found.detectable(SCREEN / tests, math.log1p(row.smallest), power=power)
     confirm = row.found.detectable(LIMITS.rate, math.log1p(row.again), launches, power)
-    return float(np.maximum(screen, confirm))  # which is NaN where either is
+    return float(np.maximum(screen, confirm))  # NaN if either is

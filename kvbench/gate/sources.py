@@ -1,4 +1,4 @@
-"""The sources that a build is made of: of a git revision, or of a tree as it stands."""
+"""Copy the sources of a build: of a git revision, or of a tree as it is now."""
 
 import io
 import shutil
@@ -8,12 +8,12 @@ from pathlib import Path
 from kvbench.errors import BadArgument
 from kvbench.gate.git import called, commit, git, refuse_no_repository
 
-# what is compared is what is compiled; CMakeLists.txt reads the version there
+# Exactly these are compiled and compared. CMakeLists.txt reads the version from pyproject.toml.
 _NAMES = ("kernels", "pyproject.toml")
 
 
 def copied(asked: str, repository: Path, to: Path) -> str:
-    """The tree around `repository`, "." as it stands, or a revision. Returns its name for
+    """Copy the tree around `repository` as it is now ("."), or a revision. Returns its name for
     people.
     """
     here = repository.absolute()
@@ -21,13 +21,13 @@ def copied(asked: str, repository: Path, to: Path) -> str:
         if (tree / "kernels" / "CMakeLists.txt").is_file() and (tree / "pyproject.toml").is_file():
             return _copy_tree(tree, to) if asked == "." else _copy_revision(tree, asked, to)
     raise BadArgument(
-        f"{here} is in no source tree of kvbench",
-        "run it in a clone of kvbench, or name libraries or wheels",
+        f"{here} is not in a source tree of kvbench",
+        "run this in a clone of kvbench, or name libraries or wheels",
     )
 
 
 def _copy_revision(tree: Path, asked: str, to: Path) -> str:
-    """The sources of a revision; returns its name."""
+    """Copy the sources of a revision; return its name."""
     refuse_no_repository(tree, "name libraries, or . for the tree itself")
     found = commit(tree, asked)
     if not found:
@@ -48,8 +48,8 @@ def _copy_revision(tree: Path, asked: str, to: Path) -> str:
 
 
 def _copy_tree(tree: Path, to: Path) -> str:
-    """What git would commit, or without git what is there: so that what is compiled is what was
-    digested.
+    """Copy what git would commit, or without git all files, so that the compiled files are those in
+    the digest.
     """
     listed = None
     if shutil.which("git"):

@@ -1,12 +1,13 @@
 """The course of a gate.
 
 screen:   every point, in as many launches as its suite has
-extend:   the same again for what is not clear yet, where there is time
-confirm:  the same again for candidates alone: what these launches do not show is no change
-control:  in the same launches some points of base against base, loaded twice, which must show
-    nothing
+extend:   the same again for unclear points, if there is time
+confirm:  the same again for candidates only; a change must show again
+control:  in the confirming launches, some points of base against base, loaded twice, which must
+          show nothing
 
-All of it within a budget: a stage has as many launches as that allows, and the last may be cut off.
+All stages share a budget. A stage has as many launches as it allows, and the last launch may be cut
+off.
 """
 
 import random
@@ -24,20 +25,20 @@ from kvbench.units import counted, span
 
 SCREEN, EXTEND, CONFIRM, CONTROL = "screen", "extend", "confirm", "control"
 CONTROLS = 3
-_CONTROLS = 1  # where engines are begun for each visit: it takes many times as long
-_SCREEN = 0.65  # of the budget is for the screening: what it finds has to be confirmed
-_LATE = 0.72  # of the budget, behind which no launch of the screening begins
-_LEAST = 7  # launches that may confirm a change, by exact ranks: 1 in 128 is less than LIMITS.rate
-_PAIRS = (6, 16)  # of a visit: the fewest that a median helps with, and as many as pay
-_START, _VISIT = 1.0, 0.055  # seconds of a launch, and of a visit, beside its pairs
-_CONTEST = 1.5  # of a visit that begins two engines
-# times a sample's seconds: two sides, two witnesses of half that time, and what is untimed before
-# each
+_CONTROLS = 1  # if engines are started for each visit, which takes many times as long
+_SCREEN = 0.65  # of the budget is for screening: candidates must still be confirmed
+_LATE = 0.72  # of the budget, after which no screening launch begins
+_LEAST = 7  # launches that can confirm a change by exact ranks: 1 in 128 is below LIMITS.rate
+_PAIRS = (6, 16)  # in a visit: the fewest for a useful median, and the most that pay
+_START, _VISIT = 1.0, 0.055  # seconds of a launch, and of a visit, besides its pairs
+_CONTEST = 1.5  # seconds of a visit that starts two engines
+# Seconds of a pair over those of a sample: two sides, two witnesses of half that time, and the
+# untimed part before each.
 _PAIR = 5.5
 
 
 class Stages:
-    """Measures `plan`. `records`: so far, by stage."""
+    """The stages of a gate, which measure `plan`. `records`: so far, by stage."""
 
     def __init__(
         self, plan: Plan, machine: Machine, budget: float, execute: Execute | None = None
@@ -53,11 +54,11 @@ class Stages:
 
     @property
     def visits(self) -> int:
-        """Visits of all stages that have begun, as planned."""
+        """Planned visits of all stages that have begun."""
         return sum(points * self._plan.launches for points in self._begun)
 
     def measure(self) -> Iterator[tuple[str, Record]]:
-        """Each record with its stage."""
+        """Yield each record with its stage."""
         yield from self._stage(SCREEN, self.points, until=_LATE)
         if self.budget.spent:
             return
@@ -70,16 +71,16 @@ class Stages:
             yield from self._stage(CONFIRM, candidates, self._controls(candidates))
 
     def _fits(self, points: int) -> bool:
-        """Whether there is time for so many, in all launches of a stage."""
+        """Whether there is time for that many points in all launches of a stage."""
         return self._plan.launches * points * self._each() <= self.budget.left
 
     def _each(self) -> float:
-        """Seconds of a visit, so far, with its part in its launch."""
+        """Mean seconds of a visit so far, with its share of the launch."""
         return self.budget.used / max(1, sum(map(len, self.records.values())))
 
     def _confirmable(self) -> list[Point]:
-        """Candidates, as many as there is time for in the fewest launches that can confirm one; the
-        largest changes first.
+        """The candidates that can be confirmed in the remaining time with the fewest possible
+        launches; the largest changes first.
         """
         rows = sorted(self._screened().candidates, key=lambda row: -row.found.share)
         candidates = _points(rows)
@@ -92,7 +93,7 @@ class Stages:
         return kept
 
     def course(self) -> Course:
-        """What was found, so far."""
+        """What was measured so far."""
         fresh, controls = (
             self._screened(stage) if CONFIRM in self.records else None
             for stage in (CONFIRM, CONTROL)
@@ -122,8 +123,8 @@ class Stages:
         )
 
     def _controls(self, candidates: Sequence[Point]) -> list[Point]:
-        """Drawn from the candidates, and from other points where these are few. Each is a token
-        shorter, which gives it a name of its own: so the point itself is measured, too.
+        """Controls, drawn from the candidates, and from other points if there are few. Each is one
+        token shorter, so it has another name, and the point itself is measured too.
         """
         dice, taken = random.Random(self._plan.seed), {point.name for point in self.points}
         others = [point for point in self.points if point not in candidates]
@@ -142,7 +143,7 @@ class Stages:
         return screened(duels(found))
 
     def unmeasured(self) -> list[str]:
-        """Names of points that the budget left no time for, though they were planned."""
+        """Names of planned points that the budget left no time for."""
         seen = {record.point for own in self.records.values() for record in own}
         return [point.name for point in self.points if point not in seen]
 
@@ -153,9 +154,9 @@ class Stages:
         controls: Sequence[Point] = (),
         until: float = 1.0,
     ) -> Iterator[tuple[str, Record]]:
-        """Its launches are numbered on from the stage before it, and have coins of their own.
-        `until`: the share of the budget in which they must end, but for the fewest that a change
-        can be seen in.
+        """Measure a stage. Launch numbers continue from the stage before; each launch has its own
+        coins. `until`: the share of the budget in which launches must end, except the fewest that
+        can show a change.
         """
         first = 1 + max(
             (record.launch for own in self.records.values() for record in own), default=-1
@@ -185,7 +186,7 @@ class Stages:
 
 
 def pairs(plan: Plan, budget: float) -> int:
-    """How many a visit takes, so that the screening keeps to its share."""
+    """Pairs of a visit, so that the screening keeps to its share of the budget."""
     if not plan.points:
         return plan.samples
     launch = _SCREEN * budget / plan.launches

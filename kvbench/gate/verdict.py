@@ -1,4 +1,4 @@
-"""The verdicts of a gate, and what it says as a whole."""
+"""The verdicts of a gate: of each row, and overall."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -29,9 +29,9 @@ from kvbench.units import counted
 
 @dataclass(frozen=True, slots=True)
 class Course:
-    """What a gate has measured. `screen`: its launches over all points, with those that were added.
-    `fresh`: those for candidates alone, if any. `controls`: points that had base on both sides of
-    these. `launches` of a stage.
+    """What a gate has measured. `screen`: launches over all points, with added ones. `fresh`:
+    launches for candidates only, if any. `controls`: points with base on both sides, in the fresh
+    launches. `launches`: of a stage.
     """
 
     screen: Screened
@@ -48,8 +48,8 @@ def judged(
     missing: Iterable[str],
     notes: Iterable[str],
 ) -> Comparison:
-    """`missing`: points that head lacks, so that nothing can be fine; and `notes` on how the others
-    were measured.
+    """Judge a course. `missing`: points that head lacks; with any, the verdict cannot be good.
+    `notes`: on how the others were measured.
     """
     missing, screen = tuple(missing), course.screen
     later = (
@@ -104,7 +104,7 @@ def _word(row: StageRow, course: Course, confirmed: Mapping[str, bool]) -> tuple
     if share := moved(row):
         return (
             CONTAMINATED,
-            f"{row.candidate}, but so was what no build touches, beside it: by {share:+.1%}",
+            f"{row.candidate}, but so was its witness, which no build touches: by {share:+.1%}",
         )
     return REGRESSION if row.candidate == SLOWER else IMPROVEMENT, f"confirmed by {by}"
 
@@ -112,9 +112,7 @@ def _word(row: StageRow, course: Course, confirmed: Mapping[str, bool]) -> tuple
 def _notes(course: Course, how: str, alarms: Sequence[str]) -> Iterator[str]:
     if alarms:
         seen = counted(len(alarms), "point")
-        yield (
-            f"controls alarmed: base against itself, begun twice, seems to have changed at {seen}"
-        )
+        yield (f"controls alarmed: base, compared with itself, seems to have changed at {seen}")
     if not course.screen.points:
         return
     own = [row.members[0] for row in course.screen.points]

@@ -1,5 +1,4 @@
-"""Many runs of a machine, one after the other. The runs and what was accepted are the truth:
-nothing else is kept.
+"""Many runs of a machine, one after the other. Only the runs and the accepted steps are stored.
 
 root → run directories → summaries → series → trends → table / page / export
 """

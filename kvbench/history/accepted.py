@@ -1,6 +1,6 @@
-"""The steps that somebody has accepted: each was meant, or cannot be helped, and from there on the
-point is held against what follows. They are said by people, so they are kept beside the runs, in a
-file that can be read, corrected and put under version control: accepted.json.
+"""Accepted steps: changes that were intended or cannot be helped. After such a step, a point is
+compared with its new level. People decide this, so the file accepted.json lies beside the runs; it
+can be read, corrected and put under version control.
 """
 
 import os
@@ -18,10 +18,10 @@ from kvbench.store.values import read
 from kvbench.units import now
 
 _FORMAT = 1
-_NEAR = 1  # runs by which the step's own may differ: noise leaves that open
-_TOLD = 4  # steps that a hint names
+_NEAR = 1  # runs by which the accepted run may differ from the step's: noise blurs the place
+_TOLD = 4  # steps that a hint lists
 PATTERNS = (
-    "patterns are as of a shell, such as 'decode.*.i8.*'; kvbench history show lists the points"
+    "patterns are as in a shell, such as 'decode.*.i8.*'; kvbench history show lists the points"
 )
 
 
@@ -33,7 +33,7 @@ def accepted(root: Path) -> tuple[Accepted, ...]:
         facts = read(dict[str, object], read_json(path))
         if facts.get("format") != _FORMAT:
             raise ValueError(
-                f"format is {str(facts.get('format'))[:20]}, and this kvbench reads format"
+                f"format is {str(facts.get('format'))[:20]}, but this kvbench reads format"
                 f" {_FORMAT}"
             )
         return read(tuple[Accepted, ...], facts.get("accepted"))
@@ -45,8 +45,8 @@ def accepted(root: Path) -> tuple[Accepted, ...]:
 
 
 def accept(history: Any, pattern: str, run: str, reason: str, who: str) -> tuple[Accepted, ...]:
-    """The open steps at this run of a History, or next to it, of the points that the pattern
-    names.
+    """Accept the open steps at this run of a History, or next to it, of all points that match the
+    pattern.
     """
     root, (past, at) = history.root, _find(history, run)
     if not (trends := past.only(pattern).every):
@@ -77,7 +77,7 @@ def accept(history: Any, pattern: str, run: str, reason: str, who: str) -> tuple
 
 
 def _find(history: Any, run: str) -> tuple[Past, int]:
-    """A run by its name, or by that of its folder."""
+    """Find a run by its name, or by its folder's name."""
     for past in history.pasts:
         for place, ran in enumerate(past.runs):
             if run.rstrip("/") in (

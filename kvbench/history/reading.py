@@ -1,5 +1,5 @@
-"""The runs below a folder: each by its summary, or by its journal where the summary is missing or
-no longer fits.
+"""The runs below a folder, each from its summary; from its journal if the summary is missing or
+outdated.
 """
 
 import os
@@ -15,23 +15,21 @@ from kvbench.store.summary import Summary, read_summary, stamp
 from kvbench.texts import printable
 
 Tell = Callable[[str], None]
-_MANY = 32  # journals take so long that somebody wants to know
+_MANY = 32  # journals that take long enough to tell the user
 
 
 def summaries(root: Path, tell: Tell) -> tuple[dict[str, Summary], list[str]]:
-    """By the names of folders below the root. And what was left out, and why. Nothing is
-    written.
-    """
+    """Summaries by folder below the root; and what was left out, and why. Nothing is written."""
     if not root.is_dir():
         raise BadArgument(
-            f"--root: {root} is no folder",
-            "name the folder that your runs are in with --root; kvbench sweep writes into runs/",
+            f"--root: {root} is not a folder",
+            "give the folder of your runs with --root; kvbench sweep writes into runs/",
         )
     kept = {name: read_summary(root / name) for name in sorted(below(root))}
     if (journals := list(kept.values()).count(None)) >= _MANY:
         tell(f"reading {journals} journals: kvbench history add RUN... puts a summary beside each")
     found: dict[str, Summary] = {}
-    # a run that is there twice counts where it was found first
+    # a run that occurs twice counts where it was found first
     first: dict[tuple[str, str], str] = {}
     notes = []
     for name, summary in kept.items():
@@ -51,16 +49,18 @@ def summaries(root: Path, tell: Tell) -> tuple[dict[str, Summary], list[str]]:
 
 
 def summarized(run: Path) -> Summary:
-    """A run directory, finished or not, by its journal. BadRun where it is none."""
+    """Summarize a run directory, finished or not, from its journal. Raises BadRun if it is not
+    one.
+    """
     with reading(run / JOURNAL):
-        mark = stamp(run)  # before it is read: what is added meanwhile is not in the summary
+        mark = stamp(run)  # taken before reading: records added meanwhile are not in the summary
         with RunDirectory.open(run) as found:
             return Summary.of(found.manifest, mark, results(found.records))
 
 
 def below(root: Path) -> Iterator[str]:
-    """Names of folders that hold a run, wherever they are below the root. What begins with a dot is
-    unfinished, or none of ours.
+    """Names of all folders below the root that hold a run. Names that begin with a dot are
+    unfinished copies or foreign files.
     """
     for folder, inner, files in os.walk(root):
         if MANIFEST in files:

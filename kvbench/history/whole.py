@@ -1,4 +1,4 @@
-"""The history of every machine below a folder, judged."""
+"""The judged history of every machine below a folder."""
 
 import os
 from collections.abc import Container, Iterable, Mapping, Sequence
@@ -38,8 +38,8 @@ _WHO = ("run", "created", "suite", "build", "environment")
 
 @dataclass(frozen=True, slots=True)
 class History:
-    """`pasts`: of each machine, the one with most runs first. `notes`: what was left out, and why.
-    `summaries`: of the runs, by their folders below the root.
+    """The histories of all machines. `pasts`: one for each machine, most runs first. `notes`: what
+    was left out, and why. `summaries`: of the runs, by folder below the root.
     """
 
     root: Path
@@ -48,8 +48,8 @@ class History:
     summaries: Mapping[str, Summary]
 
     def only(self, pattern: str | None, machine: str | None) -> "History":
-        """These points and this machine alone: all were judged together, so no choice changes what
-        is said of one.
+        """The history of these points and this machine only. All were judged together before, so
+        the choice changes no verdict.
         """
         kept = [past for past in self.pasts if past.fingerprint.startswith(machine or "")]
         if machine and not kept:
@@ -65,7 +65,7 @@ class History:
 
 
 def load(root: Path, tell: Tell) -> History:
-    if sum(1 for _ in below(root)) >= 2 * LIMITS.least:  # fewer have no step to be found
+    if sum(1 for _ in below(root)) >= 2 * LIMITS.least:  # fewer runs cannot show a step
         refuse_without_ruptures()
     found, notes = summaries(root, tell)
     said = accepted(root)
@@ -90,7 +90,7 @@ def load(root: Path, tell: Tell) -> History:
 def _past(
     runs: Sequence[tuple[Summary, str]], said: Iterable[Accepted]
 ) -> tuple[Past, list[Series], list[Series]]:
-    """One machine's runs in the order of time, and what is to be judged: points, and families."""
+    """One machine's runs in order of time, and its series to judge: points, and families."""
     points: dict[str, Point] = {}
     values: dict[str, list[tuple[int, float, str]]] = {}
     for place, (summary, _) in enumerate(runs):
@@ -119,8 +119,8 @@ def _past(
 
 
 def _together(name: str, members: Sequence[Series], steps: Container[tuple[str, int]]) -> Series:
-    """In each run that most of them are in, the median of what they are of their own usual
-    efficiency.
+    """The series of a family: in each run that has most of its members, the median of their
+    efficiency over their usual efficiency.
     """
     usual = [median(each.efficiency) for each in members]
     shares = [
@@ -140,25 +140,25 @@ def _together(name: str, members: Sequence[Series], steps: Container[tuple[str, 
 
 
 def place(root: Path, run: Path, tell: Tell) -> tuple[Path, str]:
-    """Copy a run below the root: where to, and what it is. A copy of it that is there already is
-    replaced.
+    """Copy a run below the root, replacing an older copy. Returns the folder, and what the run
+    is.
     """
     with RunDirectory.open(run) as found:
         name = found.manifest.run
-        found.machine()  # what cannot be read is not copied
-    to, source = run, Path(os.path.realpath(run))  # resolve() minds links that lead to themselves
+        found.machine()  # an unreadable run is not copied
+    to, source = run, Path(os.path.realpath(run))  # resolve() fails on a link to itself
     if not source.is_relative_to(os.path.realpath(root)):
-        # two runs of one folder's name never take one place
+        # two runs in folders of the same name never take the same place
         with writing(root, _AGAIN), within(root), locked(root):
             to = _copied(root, run, source.name, name, tell)
     if not read_summary(to):
-        with suppress(Unwritable):  # then its journal is read each time
+        with suppress(Unwritable):  # without a summary, its journal is read each time
             write_summary(to, summarized(to))
     return to, name
 
 
 def _copied(root: Path, run: Path, folder: str, name: str, tell: Tell) -> Path:
-    """`folder`: what it is to be called below the root, unless a copy of the run has a place there
+    """Copy a run. `folder`: its name below the root, unless a copy of the run exists there
     already.
     """
     there = next(
@@ -166,7 +166,7 @@ def _copied(root: Path, run: Path, folder: str, name: str, tell: Tell) -> Path:
     )
     to = there or root / folder
     if not there and to.exists():
-        raise BadArgument(f"{to} holds something else already", f"rename {run}, or take it away")
+        raise BadArgument(f"{to} holds something else already", f"rename {run}, or remove {to}")
     keep(run, to, _AGAIN)
     return to
 
@@ -175,8 +175,8 @@ _NUMBERS = ("launches", "efficiency", "low", "high", "seconds")
 
 
 def exported(history: History) -> str:
-    """Every result in a row. `efficiency` is the point's rate over its witness's; `seconds`: of a
-    pass.
+    """All results as CSV, a row each. `efficiency`: the point's rate over its witness's. `seconds`:
+    of a pass.
     """
     rows = []
     for past in history.pasts:
@@ -189,6 +189,6 @@ def exported(history: History) -> str:
                     rows.append(
                         (summary.began, (*who, name, *numbers, each.gbps * GB, each.witness))
                     )
-    rows.sort(key=lambda row: row[0])  # over all machines; points stay in the order of their names
+    rows.sort(key=lambda row: row[0])  # by time over all machines; then by name
     heads = ("machine", *_WHO, "point", *_NUMBERS, "bytes_per_second", "witness")
     return csv_text([heads, *(cells for _, cells in rows)])

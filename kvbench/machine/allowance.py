@@ -1,5 +1,5 @@
-"""What is left to this process: CPU quota and memory, by its control groups up to the root and by
-other limits; and what takes CPUs away from it. Two readings of that tell what happened between.
+"""What this process may use: CPU quota and memory, limited by its control groups up to the root and
+by the system. Also counts what takes CPUs away; two readings tell what happened between them.
 """
 
 import os
@@ -12,13 +12,13 @@ from kvbench.errors import Refused
 from kvbench.machine.cpus import listed_cpus, node_memory
 from kvbench.machine.tree import Files, count
 
-# version 1 writes the largest multiple of a page that fits 63 bits; pages differ in size
+# Version 1 writes "no limit" as the largest multiple of a page below 2^63. Page sizes differ.
 _UNLIMITED = 1 << 62
 _ROOT = "/sys/fs/cgroup"
-_STRICT = 2  # of vm.overcommit_memory: the kernel promises no more than it has
-# a group above memory.high is made to wait
+_STRICT = 2  # vm.overcommit_memory = 2: the kernel promises no more memory than it has
+# The kernel slows down a group above memory.high.
 _LIMITS = ("memory.max", "memory.high", "memory.limit_in_bytes")
-_STEAL = 8  # place in a CPU's line of /proc/stat
+_STEAL = 8  # index of steal in a CPU's line of /proc/stat
 _HEAT = "/sys/devices/system/cpu/cpu{}/thermal_throttle/core_throttle_count"
 
 
@@ -40,14 +40,14 @@ def quota_cpus(files: Files) -> float | None:
 
 
 def throttled(files: Files) -> int | None:
-    """In how many periods CPUs were taken away, since the groups of this process began; None where
-    none counts.
+    """Count the periods in which the quota stopped this process's groups since they began; None if
+    no group counts them.
     """
     return _counted_in(files, _throttle_tables(files))
 
 
 def _throttle_tables(files: Files) -> tuple[str, ...]:
-    """The files that count; to find them takes longer than to read them."""
+    """List the cpu.stat files that have a count. Finding them takes longer than reading them."""
     paths = (f"{group}/cpu.stat" for group in _groups(files, "cpu"))
     return tuple(path for path in paths if "nr_throttled" in files.table(path))
 
@@ -70,16 +70,16 @@ def memory_limit(files: Files) -> int | None:
 
 
 def available_memory(files: Files | None = None) -> int:
-    """Bytes that this process may still take: the least of what the system has available and of
-    what its nodes, the kernel's promises, its own limit and its groups leave.
+    """Compute how many bytes this process may still take: the least of what the system, the allowed
+    nodes, the kernel's promises, ulimit -v and the groups leave.
     """
     files = files or Files()
     return max(0, min((_system(files), *_of_nodes(files), *_of_process(files), *_of_groups(files))))
 
 
 def _of_nodes(files: Files) -> Iterator[int]:
-    """Where not every node with memory may be used: what is free on those that may, and page cache,
-    which gives way.
+    """If only some nodes with memory are allowed: their free memory and their page cache, which the
+    kernel gives up when needed.
     """
     nodes = {node: table for node, table in node_memory(files).items() if table.get("MemTotal")}
     allowed = listed_cpus(files.field("/proc/self/status", "Mems_allowed_list")) & nodes.keys()
@@ -88,8 +88,8 @@ def _of_nodes(files: Files) -> Iterator[int]:
 
 
 def _of_process(files: Files) -> Iterator[int]:
-    """Memory counts from where it is mapped, touched or not: under strict accounting, and for what
-    ulimit -v leaves. A made-up tree has no such limit.
+    """What strict accounting and ulimit -v leave. Both count memory once it is mapped, touched or
+    not. A made-up tree has no ulimit -v.
     """
     table = _meminfo(files)
     if (
@@ -111,7 +111,7 @@ def _of_groups(files: Files) -> Iterator[int]:
             or 0
         )
         table = files.table(f"{group}/memory.stat")
-        # page cache gives way
+        # the kernel gives up page cache when needed
         reclaimable = table.get("total_inactive_file", table.get("inactive_file", 0))
         if limit is not None:
             yield limit - max(0, used - reclaimable)
@@ -140,8 +140,8 @@ def _limit(files: Files, group: str) -> int | None:
 
 
 def _groups(files: Files, controller: str) -> Iterator[str]:
-    """Folders of this process's groups that may limit `controller`, the innermost first, of both
-    versions.
+    """Yield the folders of this process's groups that may limit `controller`, innermost first, for
+    both versions of control groups.
     """
     paths = _paths(files)
     for top, path in (
@@ -151,7 +151,8 @@ def _groups(files: Files, controller: str) -> Iterator[str]:
         if files.empty(top):
             continue
         folder = PurePosixPath(path.lstrip("/"))
-        # what is not there is another namespace's name for our group, which is shown at the top
+        # A missing folder is our group's name in another namespace; there the group is shown at the
+        # top.
         if ".." in folder.parts or not files.exists(f"{top}/{folder}"):
             folder = PurePosixPath()
         for part in (folder, *folder.parents):
@@ -159,7 +160,9 @@ def _groups(files: Files, controller: str) -> Iterator[str]:
 
 
 def _paths(files: Files) -> dict[str, str]:
-    """The group of this process by controller; version 2 has one for all, under ""."""
+    """The path of this process's group by controller. Version 2 has one group for all controllers,
+    under "".
+    """
     paths = {}
     for line in (files.text("/proc/self/cgroup") or "").splitlines():
         _, controllers, path = (line.split(":", 2) + ["", ""])[:3]
@@ -172,8 +175,8 @@ def _paths(files: Files) -> dict[str, str]:
 
 @dataclass(frozen=True, slots=True)
 class Disturbed:
-    """steal: seconds that a hypervisor took from the CPUs; throttled: how often a quota or the heat
-    stopped them.
+    """Counts of disturbances. steal: seconds that a hypervisor took from the CPUs. throttled: how
+    often a quota or heat stopped them.
     """
 
     steal: float
@@ -186,10 +189,10 @@ class Disturbed:
 
 
 class Disturbances:
-    """What disturbs `cpus`. What the system does not count stays 0."""
+    """Counters of what disturbs `cpus`. A counter that the system lacks stays 0."""
 
     def __init__(self, cpus: Sequence[int]) -> None:
-        self._files = Files("/")  # what is measured is always this machine
+        self._files = Files("/")  # measurements always run on this machine, not on a made-up tree
         self._names = {f"cpu{cpu}" for cpu in cpus}
         self._tables = _throttle_tables(self._files)
         heat = dict.fromkeys(_HEAT.format(cpu) for cpu in cpus)

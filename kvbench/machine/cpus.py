@@ -1,6 +1,5 @@
-"""Logical CPUs: which are online, which this process may use, which of them are one core, one
-socket, one node. And the caches that they declare in sysfs, and groups of CPUs that share a last
-level.
+"""Logical CPUs: which are online, which are allowed, and which share a core, a socket or a node.
+Also the data caches declared in sysfs, and which CPUs share a last-level cache.
 """
 
 import os
@@ -12,17 +11,17 @@ from kvbench.units import cpu_list
 
 _SYSFS, _NODES = "/sys/devices/system/cpu", "/sys/devices/system/node"
 _HOLD_DATA = ("Data", "Unified")
-_SHARED = 3  # level of a cache, from which on
+_SHARED = 3  # from this cache level on, cores may share a cache
 _UNITS = {"K": 1 << 10, "M": 1 << 20, "G": 1 << 30}
 
 
 def read_list(files: Files, path: str) -> frozenset[int]:
-    """The CPU list in a file; empty where there is none."""
+    """The CPU list in a file; empty if the file is missing."""
     return listed_cpus(files.text(path) or "")
 
 
 def listed_cpus(text: str) -> frozenset[int]:
-    """Empty for what is no list."""
+    """Parse a CPU list; empty if the text is not one."""
     try:
         return cpu_list(text)
     except ValueError:
@@ -30,15 +29,15 @@ def listed_cpus(text: str) -> frozenset[int]:
 
 
 def online_cpus(files: Files) -> tuple[int, ...]:
-    """From the kernel's list, else those that this process may use. A container's file system may
-    number them otherwise than the affinity mask does: those of the mask do exist.
+    """The CPUs in the kernel's list and in the affinity mask. A container's /sys may number CPUs
+    differently from the mask, whose CPUs surely exist.
     """
     online = set(read_list(files, f"{_SYSFS}/online"))
     return tuple(sorted(online | os.sched_getaffinity(0) if files.live or not online else online))
 
 
 def allowed_cpus(files: Files | None = None) -> tuple[int, ...]:
-    """The affinity mask. A made-up tree may state its own in /proc/self/status: without, all its
+    """The affinity mask. A made-up tree may state its own in /proc/self/status; otherwise all its
     CPUs are allowed.
     """
     files = files or Files()
@@ -53,8 +52,8 @@ def allowed_cpus(files: Files | None = None) -> tuple[int, ...]:
 
 
 def logical_cpus(files: Files, nodes: dict[int, int]) -> tuple[tuple[Cpu, ...], str, str]:
-    """Online CPUs, where that is from, and what is doubtful about it. `nodes` gives the node of a
-    CPU.
+    """Return the online CPUs, the source of these facts, and what is doubtful about them. `nodes`
+    maps a CPU to its node.
     """
     online = online_cpus(files)
     if all(_siblings(files, cpu) for cpu in online):
@@ -72,7 +71,7 @@ def logical_cpus(files: Files, nodes: dict[int, int]) -> tuple[tuple[Cpu, ...], 
         else "the kernel shows no topology: every CPU counts as a core of one socket"
     )
     if not doubt and any(socket is None or socket < 0 for socket in sockets.values()):
-        doubt = "the firmware numbers no sockets: taken as one"
+        doubt = "the firmware does not number sockets: one socket is assumed"
     found = []
     for cpu in online:
         threads = sorted(cores[cpu] & set(online) | {cpu})
@@ -83,7 +82,7 @@ def logical_cpus(files: Files, nodes: dict[int, int]) -> tuple[tuple[Cpu, ...], 
 
 
 def _siblings(files: Files, cpu: int) -> frozenset[int]:
-    """CPUs of the same core; the second name is that of older kernels."""
+    """CPUs of the same core. Older kernels use the second file name."""
     folder = f"{_SYSFS}/cpu{cpu}/topology"
     return read_list(files, f"{folder}/core_cpus_list") or read_list(
         files, f"{folder}/thread_siblings_list"
@@ -91,7 +90,7 @@ def _siblings(files: Files, cpu: int) -> frozenset[int]:
 
 
 def node_memory(files: Files) -> dict[int, dict[str, int]]:
-    """By node, bytes by name, of lines such as "Node 0 MemTotal:  16384 kB"."""
+    """Bytes by name for each node, read from lines such as "Node 0 MemTotal:  16384 kB"."""
     numbers = (
         count(folder.rpartition("/node")[2]) for folder in files.glob(f"{_NODES}/node[0-9]*")
     )
@@ -100,7 +99,9 @@ def node_memory(files: Files) -> dict[int, dict[str, int]]:
 
 
 def numa_nodes(files: Files, online: tuple[int, ...]) -> tuple[Node, ...]:
-    """Every node, those without CPUs too; empty where the kernel does not show each CPU on one."""
+    """All nodes, also those without CPUs; empty if the kernel does not place every CPU on a
+    node.
+    """
     memory = node_memory(files)
     cpus = {n: read_list(files, f"{_NODES}/node{n}/cpulist") & set(online) for n in memory}
     if set().union(*cpus.values()) != set(online):
@@ -109,7 +110,7 @@ def numa_nodes(files: Files, online: tuple[int, ...]) -> tuple[Node, ...]:
 
 
 def data_caches(cpus: tuple[int, ...], files: Files | None = None) -> list[DataCache]:
-    """Data and unified caches of `cpus`, each once; empty where the system declares none."""
+    """List data and unified caches of `cpus`, each once; empty if the system declares none."""
     files = files or Files()
     found = {
         cache
@@ -121,11 +122,11 @@ def data_caches(cpus: tuple[int, ...], files: Files | None = None) -> list[DataC
 
 
 def _read(files: Files, index: str, cpu: int) -> DataCache | None:
-    """None unless it is said to hold data, and how much: some firmware names caches and does not
-    describe them.
+    """Read one cache; None unless the system says that it holds data, and its size. Some firmware
+    names caches without describing them.
 
-    Where sharing is not stated, the first levels are a core's own; of what lies behind them nothing
-    is known.
+    If the system does not say who shares the cache, L1 and L2 are taken as the core's own. A higher
+    level is dropped.
     """
     level, size = files.number(f"{index}/level"), _bytes(files.text(f"{index}/size") or "")
     if files.text(f"{index}/type") not in _HOLD_DATA or level is None or not size:
@@ -139,14 +140,14 @@ def _read(files: Files, index: str, cpu: int) -> DataCache | None:
 
 
 def _bytes(text: str) -> int:
-    """ "32K"; 0 for what is no size."""
+    """Parse a size such as "32K"; 0 if the text is not a size."""
     number, unit = (text[:-1], _UNITS[text[-1]]) if text[-1:] in _UNITS else (text, 1)
     return (count(number) or 0) * unit
 
 
 def last_levels(caches: tuple[DataCache, ...]) -> tuple[DataCache, ...]:
-    """The highest cache of every CPU, each once. Cores of one machine may differ: some stand beside
-    the L3.
+    """The highest cache of every CPU, each once. Cores of one machine may differ: some have no
+    L3.
     """
     top: dict[int, DataCache] = {}
     for cache in sorted(caches, key=lambda cache: cache.level):

@@ -1,4 +1,4 @@
-"""The Machine, put together: CPUs, caches and nodes, and every fact with its source."""
+"""Build the Machine from CPUs, caches and nodes. Every fact names its source."""
 
 from collections import Counter
 from collections.abc import Iterable, Iterator
@@ -33,18 +33,17 @@ from kvbench.units import MIB, cpu_text, size
 
 _NODES = "/sys/devices/system/node"
 _CACHES = "/sys/devices/system/cpu/cpu*/cache"
-_GUEST = "a hypervisor states it"
-# of L3: parts with stacked cache have so much; more is a share of something larger
+_GUEST = "stated by a hypervisor"
+# Largest believable L3: parts with stacked cache have this much per core. More is a share of
+# something larger.
 _MOST_PER_CORE = 12 * MIB
-_UNSAID_PEAK = Fact(
-    None, "override", "none", "no file says it: [dram] of one that corrects the machine does"
-)
+_UNSAID_PEAK = Fact(None, "override", "none", "not known: give it under [dram] in an override file")
 
 
 def describe(files: Files | None = None, override: Path | None = None) -> Machine:
-    """The machine as this process sees it, corrected by the file `override`.
+    """Describe the machine as this process sees it, corrected by the file `override`.
 
-    Both fingerprints are of what was found: a correction makes no other machine of it.
+    Both fingerprints use what was found: a correction does not make it another machine.
     """
     files, given = files or Files(), load(override) if override else Override()
     online, allowed = online_cpus(files), allowed_cpus(files)
@@ -86,7 +85,7 @@ def describe(files: Files | None = None, override: Path | None = None) -> Machin
 
 
 def _own(files: Files) -> dict[str, Fact]:
-    """Facts that are read, not counted."""
+    """Facts that are read from a file, not counted."""
     return {
         "brand": brand(files),
         "vendor": vendor(files),
@@ -101,13 +100,13 @@ def _own(files: Files) -> dict[str, Fact]:
 def _lacks(caches: tuple[DataCache, ...], kinds: dict[str, tuple[int, ...]]) -> Iterator[str]:
     if not caches:
         yield (
-            "no cache is declared: sizes must come from an override file, or be seen in measured"
+            "no cache is declared: give sizes in an override file, or read them off measured"
             " bandwidth"
         )
     if kinds:
         yield (
-            f"cores of {len(kinds)} kinds ({', '.join(kinds)}): threads on both share work"
-            " unevenly; name one's CPUs"
+            f"cores of {len(kinds)} kinds ({', '.join(kinds)}): threads on several kinds share"
+            " work unevenly; use the CPUs of one kind"
         )
 
 
@@ -115,8 +114,8 @@ def _lacks(caches: tuple[DataCache, ...], kinds: dict[str, tuple[int, ...]]) -> 
 
 
 def _cpu_facts(cpus: tuple[Cpu, ...], source: str, doubt: str, virtual: bool) -> dict[str, Fact]:
-    """sockets, cores, smt (CPUs of a core at most). `doubt` is what may be wrong with the numbers
-    of sockets.
+    """Facts `sockets`, `cores` and `smt` (most CPUs in one core). `doubt`: what may be wrong with
+    the socket numbers.
     """
     cores = Counter(cpu.core for cpu in cpus)
     if source == "assumed" and max(cores.values()) == 1:
@@ -132,8 +131,8 @@ def _cpu_facts(cpus: tuple[Cpu, ...], source: str, doubt: str, virtual: bool) ->
 
 
 def _node_facts(nodes: tuple[Node, ...], cpus: tuple[Cpu, ...], virtual: bool) -> dict[str, Fact]:
-    """nodes, and snc: nodes with CPUs in a socket, where more than 1 are sub-NUMA clusters (SNC) or
-    nodes per socket (NPS).
+    """Facts `nodes` and `snc`: the most nodes with CPUs in one socket. Above 1 they are sub-NUMA
+    clusters (SNC) or nodes per socket (NPS).
     """
     if not nodes:
         return dict.fromkeys(
@@ -157,8 +156,8 @@ def _without_cpus(nodes: tuple[Node, ...]) -> str:
 
 
 def _cache_facts(caches: tuple[DataCache, ...], doubted: bool, virtual: bool) -> dict[str, Fact]:
-    """l1d, l2, l3: bytes of one cache, the largest where they differ; domains: CPUs of each last
-    level.
+    """Facts `l1d`, `l2`, `l3`: bytes of one cache, the largest if sizes differ. Fact `domains`:
+    CPUs of each last-level cache.
     """
     facts = {name: _level(caches, level) for level, name in enumerate(("l1d", "l2", "l3"), 1)}
     groups = [cpu_text(cache.cpus) for cache in last_levels(caches)]
@@ -183,7 +182,7 @@ def _level(caches: tuple[DataCache, ...], level: int) -> Fact:
 
 
 def _kind_fact(kinds: dict[str, tuple[int, ...]], source: str) -> Fact:
-    note = "" if kinds else "nothing tells the cores apart"
+    note = "" if kinds else "all cores look alike"
     return Fact(
         {kind: cpu_text(members) for kind, members in kinds.items()},
         source,
@@ -193,7 +192,7 @@ def _kind_fact(kinds: dict[str, tuple[int, ...]], source: str) -> Fact:
 
 
 def limit_facts(files: Files) -> dict[str, Fact]:
-    """What is no limit is "unlimited"."""
+    """Facts about limits of this process; "unlimited" if no limit is set."""
     facts = {}
     for name, controller, limit in (
         ("quota", "cpu", allowance.quota_cpus(files)),
@@ -205,7 +204,7 @@ def limit_facts(files: Files) -> dict[str, Fact]:
             if allowance.has_groups(files, controller)
             else None
         )
-        facts[name] = stated(found, source, "no control group is shown to this process")
+        facts[name] = stated(found, source, "this process sees no control group")
     facts["throttled"] = stated(
         allowance.throttled(files), "control groups, cpu.stat", "no group counts it"
     )
@@ -214,7 +213,7 @@ def limit_facts(files: Files) -> dict[str, Fact]:
 
 
 def _as_stated(facts: dict[str, Fact], names: Iterable[str]) -> dict[str, Fact]:
-    """Those that a guest has only its hypervisor's word for."""
+    """Copies of the facts that a guest knows only from its hypervisor, with low confidence."""
     return {
         name: replace(facts[name], confidence="low", note=facts[name].note or _GUEST)
         for name in names
@@ -223,19 +222,18 @@ def _as_stated(facts: dict[str, Fact], names: Iterable[str]) -> dict[str, Fact]:
 
 
 # ---- whether the declared last-level caches can be true. Hypervisors and firmware invent some of t
-#
-# An L3 never spans sockets. NUMA nodes share one only inside a socket. There is not one for every
-# core of a virtual machine.
+# An L3 never spans sockets. NUMA nodes share an L3 only inside a socket. A virtual machine does not
+# have an L3 for every core.
 
 
 def doubts(cpus: tuple[Cpu, ...], caches: tuple[DataCache, ...], virtual: bool) -> tuple[str, ...]:
-    """A line for each thing that cannot be true; none if nothing speaks against it."""
+    """A sentence for each declared fact that cannot be true; empty if nothing is contradictory."""
     thirds = [cache for cache in caches if cache.level == 3]
     found = [line for cache in thirds if (line := _spans(cache, cpus))]
     cores = {cpu.core for cpu in cpus}
     if virtual and len(cores) > 1 and len(thirds) == len(cores):
         found.append(
-            "every core has an L3 of its own: virtual machines declare that where the host's"
+            "every core has an L3 of its own: virtual machines declare that if the host's"
             " sharing is unknown"
         )
     if virtual:
@@ -244,7 +242,7 @@ def doubts(cpus: tuple[Cpu, ...], caches: tuple[DataCache, ...], virtual: bool) 
 
 
 def _spans(cache: DataCache, cpus: tuple[Cpu, ...]) -> str:
-    """Sockets and nodes over which one L3 is said to lie."""
+    """Say over which sockets or nodes an L3 is declared, if no hardware does that."""
     inside = [cpu for cpu in cpus if cpu.cpu in cache.cpus]
     sockets, nodes = {cpu.socket for cpu in inside}, {cpu.node for cpu in inside}
     if len(sockets) > 1:
@@ -262,6 +260,6 @@ def _too_large(cache: DataCache, cpus: tuple[Cpu, ...]) -> str:
     if cache.size <= cores * _MOST_PER_CORE:
         return ""
     return (
-        f"{size(cache.size)} of L3 for the {cores} cores of CPUs {cpu_text(cache.cpus)} is the"
-        " host's, shared with other guests: what is left of it shows in measured bandwidth alone"
+        f"{size(cache.size)} of L3 for the {cores} cores of CPUs {cpu_text(cache.cpus)} is"
+        " the host's, shared with other guests: only measured bandwidth shows how much is yours"
     )

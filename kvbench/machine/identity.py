@@ -1,4 +1,4 @@
-"""What the hardware calls itself, what runs on it, and two short names: one of the hardware, one of
+"""What the hardware calls itself, what runs on it, and two fingerprints: of the hardware, and of
 what an administrator can change.
 """
 
@@ -14,7 +14,7 @@ from kvbench.machine.kinds import PARTS, implementer_name, part_name, parts
 from kvbench.machine.tree import UNSAID, Files, count, stated
 from kvbench.model import Cpu, DataCache, Fact, Node
 
-# as x86, MIPS, POWER and RISC-V kernels spell it
+# field names on x86, MIPS, POWER and RISC-V kernels
 _NAMES = ("model name", "cpu model", "cpu", "uarch")
 _ARCH = "/proc/sys/kernel/arch"
 _X86 = ("vendor_id", "cpu family", "model", "stepping")
@@ -33,7 +33,7 @@ _VULNERABILITIES = "/sys/devices/system/cpu/vulnerabilities"
 
 
 def brand(files: Files) -> Fact:
-    """py-cpuinfo last: it takes a second, and knows few Arm cores."""
+    """The CPU's name. py-cpuinfo comes last: it takes a second, and knows few Arm cores."""
     listed = files.processors()
     for fields in listed.values():
         for name in _NAMES:
@@ -47,7 +47,7 @@ def brand(files: Files) -> Fact:
             " + ".join(names),
             "/proc/cpuinfo, CPU part",
             "low",
-            "the core's name; the chip's is not known",
+            "this names the core; the chip's name is not known",
         )
     return Fact(None, "/proc/cpuinfo", "none", "the kernel lists no model name and no part number")
 
@@ -65,18 +65,18 @@ def vendor(files: Files) -> Fact:
 
 
 def _known(fields: dict[str, str], name: str) -> str:
-    """Some kernels write "unknown" for what they do not know."""
+    """A field's value, or empty: some kernels write "unknown"."""
     text = " ".join(fields.get(name, "").split())
     return "" if text.lower() == "unknown" else text
 
 
 def architecture(files: Files) -> Fact:
-    """Kernels before 6.1 have no file for it."""
+    """The architecture's name. Kernels before 6.1 have no file for it."""
     return stated(files.text(_ARCH) or (platform.machine() if files.live else None), _ARCH, UNSAID)
 
 
 def identity(files: Files) -> list[list[str]]:
-    """The numbers and names by which the kinds of CPU here are told from all others."""
+    """Numbers and names that tell the kinds of CPU here from all others."""
     rows = {
         tuple(fields.get(name, "") for name in (*_X86, *_ARM, *_NAMES))
         for fields in files.processors().values()
@@ -106,9 +106,7 @@ def system_facts(files: Files) -> dict[str, Fact]:
 
 
 def _isa() -> Fact:
-    """The tiers that run on the CPU under this process, even where a made-up tree stands for the
-    rest.
-    """
+    """The tiers that run on this process's CPU, even if a made-up tree stands for the rest."""
     from kvbench.native import default_library
 
     try:
@@ -144,8 +142,8 @@ def _page_bytes(files: Files) -> Fact:
 def fingerprint(
     identity: Any, cpus: tuple[Cpu, ...], caches: tuple[DataCache, ...], nodes: tuple[Node, ...]
 ) -> str:
-    """The hardware alone, as far as it is switched on: with SMT off it is another machine.
-    `identity` names the architecture and the CPUs. A node's size is left out: the kernel keeps a
+    """Digest of the hardware that is switched on: turning SMT off makes it another machine.
+    `identity` names the architecture and the CPUs. Node sizes are left out: the kernel keeps a
     share that changes from boot to boot.
     """
     return _digest(

@@ -1,12 +1,12 @@
-"""Kinds of cores in one machine, the strongest first. Arm's have numbers; the kernel gives no
-name.
+"""Kinds of cores in one machine, the strongest first. On Arm a kind has an implementer and part
+number; the kernel gives no name.
 """
 
 from kvbench.grouping import grouped
 from kvbench.machine.cpus import read_list
 from kvbench.machine.tree import Files, count
 
-_MAKERS = {  # implementer: its name, and those of its parts
+_MAKERS = {  # implementer: its name, and its parts
     0x41: (
         "Arm: D03 Cortex-A53, D05 Cortex-A55, D07 Cortex-A57, D08 Cortex-A72, D0B Cortex-A76, D0C"
         " Neoverse-N1, D40 Neoverse-V1, D41 Cortex-A78, D44 Cortex-X1, D49 Neoverse-N2, D4A"
@@ -36,7 +36,7 @@ PARTS = {
 
 
 def parts(files: Files, cpus: tuple[int, ...]) -> dict[int, tuple[int, int]]:
-    """(implementer, part) of those CPUs that say it, from the register as sysfs shows it, else from
+    """(implementer, part) of each CPU that states them: from the register in sysfs, else from
     /proc/cpuinfo.
     """
     listed, found = files.processors(), {}
@@ -63,8 +63,8 @@ def implementer_name(implementer: int) -> str:
 
 
 def core_kinds(files: Files, cpus: tuple[int, ...]) -> tuple[dict[str, tuple[int, ...]], str]:
-    """CPUs by kind, and where that is from; no kinds where all cores are alike or nothing tells
-    them apart.
+    """CPUs by kind, and the source. Empty if all cores are alike, or if nothing tells them
+    apart.
     """
     for found, source in (
         (_by_counters(files, cpus), "/sys/devices/cpu_*/cpus"),
@@ -76,7 +76,7 @@ def core_kinds(files: Files, cpus: tuple[int, ...]) -> tuple[dict[str, tuple[int
 
 
 def _by_counters(files: Files, cpus: tuple[int, ...]) -> dict[str, tuple[int, ...]]:
-    """x86 has a set of counters for every kind: cpu_core, cpu_atom, cpu_lowpower."""
+    """x86 has a set of counters for each kind: cpu_core, cpu_atom, cpu_lowpower."""
     return {
         path.split("/")[-2].removeprefix("cpu_"): tuple(sorted(members))
         for path in files.glob("/sys/devices/cpu_*/cpus")
@@ -90,7 +90,7 @@ def _by_part(files: Files, cpus: tuple[int, ...]) -> dict[str, tuple[int, ...]]:
 
 
 def _strongest_first(files: Files, kinds: dict[str, tuple[int, ...]]) -> dict[str, tuple[int, ...]]:
-    """By capacity; where the kernel states none, "core" before the rest."""
+    """Sort kinds by capacity. If the kernel states none, "core" comes first."""
 
     def weakness(kind: str) -> tuple[int, bool, int]:
         first = kinds[kind][0]

@@ -1,7 +1,7 @@
-"""A TOML file that corrects what a machine says of its caches and memory.
+"""A TOML file that corrects what a machine says about its caches and memory.
 
-[[cache]]              # replaces all caches of its level; without cpus, only their size; size 0:
-level = 3              # there is none
+[[cache]]              # replaces all caches of its level; without cpus, only their size
+level = 3              # size = 0: the machine has no cache of this level
 size = "16MiB"
 cpus = "0-7"
 
@@ -28,11 +28,11 @@ from kvbench.units import GIB, KIB, MIB, TIB, cpu_text
 _Count = Annotated[int, msgspec.Meta(ge=1)]
 _Above = Annotated[float, msgspec.Meta(gt=0)]
 _UNITS = {"": 1, "B": 1, "KIB": KIB, "MIB": MIB, "GIB": GIB, "TIB": TIB}
-_HINT = "what it may say stands at the head of kvbench/machine/override.py"
+_HINT = "the format is described at the head of kvbench/machine/override.py"
 
 
 class _Table(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """One of the file's."""
+    """A table of the file."""
 
 
 class _Cache(_Table, frozen=True):
@@ -56,13 +56,13 @@ class _File(_Table, frozen=True):
 
 @dataclass(frozen=True, slots=True)
 class Override:
-    """What the file says; nothing, where there is none."""
+    """What the file says; empty if there is no file."""
 
     path: str = ""
     said: _File = _File()
 
     def corrected(self, found: dict[str, Fact]) -> dict[str, Fact]:
-        """All facts; those that were counted from corrected caches say where these are from."""
+        """All facts. Facts counted from corrected caches name the file as their source."""
         counted = {f"l{level}d" if level == 1 else f"l{level}" for level in self._levels()}
         facts = dict(found)
         for name in facts.keys() & (counted | ({"domains"} if counted else set())):
@@ -114,7 +114,9 @@ class Override:
     def _bytes(self, value: int | str) -> int:
         found = re.fullmatch(r"(\d+)\s*([A-Z]*)", str(value).upper())
         if not found or found[2] not in _UNITS:
-            raise BadArgument(f"{self.path}: {value!r} is no size", 'such as "512KiB" or "16MiB"')
+            raise BadArgument(
+                f"{self.path}: {value!r} is not a size", 'such as "512KiB" or "16MiB"'
+            )
         return int(found[1]) * _UNITS[found[2]]
 
     def _fact(self, value: Any, note: str = "") -> Fact:
@@ -128,7 +130,7 @@ def load(path: Path | str) -> Override:
         )
     except OSError as error:
         raise BadArgument(
-            f"cannot read {path}: {error.strerror}", "give a TOML file that corrects the machine"
+            f"cannot read {path}: {error.strerror}", "give a TOML file that can be read"
         ) from None
     except (ValueError, RecursionError, msgspec.ValidationError) as error:
         raise BadArgument(f"{path}: {error}", _HINT) from None

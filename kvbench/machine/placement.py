@@ -1,11 +1,11 @@
 """Which CPU each thread runs on.
 
-compact  fills one L3 domain after the other        domain  one L3 domain alone
-spread   deals threads out over sockets, nodes,     node    one NUMA node alone
-         domains in turn                            socket  one socket alone
+compact  fills one L3 domain after the other        domain  uses one L3 domain
+spread   deals threads out over sockets, nodes,     node    uses one NUMA node
+         domains in turn                            socket  uses one socket
 
-A node's name (node0) or that of a kind of cores stands for those alone. Whatever the word, every
-physical core gets a thread before an SMT sibling gets one, and strong cores before weak ones.
+The name of a node (node0) or of a kind of cores means its CPUs only. For every word, each physical
+core gets a thread before an SMT sibling gets one, and strong cores come before weak ones.
 """
 
 import math
@@ -22,19 +22,19 @@ from kvbench.model.chases import NODE, SIBLING
 from kvbench.units import cpu_text
 
 MOST_THREADS = 1024
-UNITS = ("domain", "node", "socket")  # as many threads as one has cores, too
-SIBLINGS, POWERS = "all+smt", "powers"  # one for each CPU; a series of numbers
-_NUMBER = "[0-9]{1,18}"  # with more digits it is none of a CPU, nor of threads
+UNITS = ("domain", "node", "socket")  # as `threads`: as many as one unit has cores
+SIBLINGS, POWERS = "all+smt", "powers"  # one thread per CPU; a series of thread numbers
+_NUMBER = "[0-9]{1,18}"  # longer numbers cannot be a CPU or a thread count
 _RANGE = re.compile(f"({_NUMBER})(?:-({_NUMBER}))?")
 
 
 def place(machine: Machine, cpus: str | None, threads: str | int | None) -> tuple[int, ...]:
-    """One CPU for each thread. `cpus` is a word, or a list that is taken as it stands; by default
-    compact.
+    """Choose one CPU for each thread. `cpus` is a word, or a list that is used in its order; by
+    default compact.
 
-    Without a number of threads: one for each physical core (CPU of a list), and no more than the
-    quota pays for. With more threads than CPUs it begins again at the first. Threads of a domain,
-    node or socket are as many as one has cores, and on those of it unless `cpus` says otherwise.
+    Without `threads`: one for each physical core (for a list: each CPU), and no more than the quota
+    pays for. More threads than CPUs begin again at the first CPU. threads = domain, node or socket:
+    as many as one unit has cores, placed on one unit unless `cpus` says otherwise.
     """
     threads = "domain" if threads == "ccx" else threads
     if threads in UNITS:
@@ -50,9 +50,9 @@ def place(machine: Machine, cpus: str | None, threads: str | int | None) -> tupl
 
 
 def powers(machine: Machine, cpus: str | None) -> tuple[int, ...]:
-    """Numbers of threads, one for each core at most, that show where a further one stops to help:
-    powers of two within a domain, then of whole domains, nodes and sockets, then all. Spread, they
-    are of sockets first. Strong cores come first, and all of them are one of the numbers.
+    """Thread counts for a scaling curve, at most one thread per core: powers of two within a
+    domain, then whole domains, nodes and sockets, then all. With spread, sockets come first. Strong
+    cores come first, and their number is in the series.
     """
     order, cores = _order(machine, cpus)
     first = [cpu for cpu, rank in _ranks(machine, order).items() if not rank]
@@ -77,16 +77,16 @@ def powers(machine: Machine, cpus: str | None) -> tuple[int, ...]:
 
 
 def neighbours(machine: Machine, cpus: Iterable[int]) -> tuple[int, ...]:
-    """One CPU of each core of their nodes that they leave free, as far as the quota pays for."""
+    """One CPU of each core that `cpus` leave free on their nodes, as many as the quota pays for."""
     own = set(cpus)
     first = _free(machine, own, NODE)
     return tuple(first[: max(0, paid(machine, len(own) + len(first)) - len(own))])
 
 
 def chaser(machine: Machine, cpus: Iterable[int], where: str) -> int | None:
-    """The CPU of a thread that chases beside a point on `cpus`; None where no CPU is free there, or
-    the quota does not pay for one more. where: as in model/chases.py. It is the last of the
-    strongest free ones: the first ones serve interrupts.
+    """The CPU of a thread that chases pointers beside a point on `cpus`; None if no CPU is free
+    there, or the quota does not pay for one more. where: as in model/chases.py. It is the last of
+    the strongest free CPUs, because the first CPUs serve interrupts.
     """
     own = set(cpus)
     free = _free(machine, own, where)
@@ -94,9 +94,9 @@ def chaser(machine: Machine, cpus: Iterable[int], where: str) -> int | None:
 
 
 def loading(machine: Machine, cpus: str | None, where: str) -> tuple[int, ...]:
-    """The CPUs of a point with a chase, where no number of threads is given: one for each core of
-    the first node that place() takes, without the core of the chase, and no more than the quota
-    pays for. CPUs of a list are taken as they stand. Empty where no CPU is left.
+    """The CPUs of a point with a chase if no thread count is given: one for each core of the first
+    node that place() takes, except the core of the chase, and no more than the quota pays for. A
+    list of CPUs is used as it is. Empty if no CPU is left.
     """
     order, cores = _order(machine, cpus)
     if not _is_word(machine, cpus):
@@ -110,8 +110,8 @@ def loading(machine: Machine, cpus: str | None, where: str) -> tuple[int, ...]:
 
 
 def _free(machine: Machine, own: Collection[int], where: str) -> list[int]:
-    """CPUs that may chase beside `own`, strong ones first. Of each free core one CPU: on the nodes
-    of `own`, or for REMOTE on the first other node. For SIBLING the free CPUs of busy cores.
+    """CPUs that may chase beside `own`, strong ones first: one CPU of each free core on the nodes
+    of `own`, or for REMOTE on the first other node. For SIBLING: the free CPUs of busy cores.
     """
     known, order = {cpu.cpu: cpu for cpu in machine.cpus}, _ordered(machine, "compact")
     busy, nodes = {known[cpu].core for cpu in own}, {known[cpu].node for cpu in own}
@@ -145,16 +145,16 @@ def _count(threads: str | int | None) -> int | None:
 
 
 def paid(machine: Machine, threads: int) -> int:
-    """As many of them as never wait for the quota: spinning at a barrier, a paused one would hold
-    up all others.
+    """The number of threads, cut so that none waits for the quota. At a barrier a paused thread
+    would hold up all others.
     """
     quota = machine.facts["quota"].value
     return min(threads, math.floor(quota)) if isinstance(quota, int | float) else threads
 
 
 def _order(machine: Machine, cpus: str | None) -> tuple[tuple[int, ...], int]:
-    """The CPUs that a word or a list means, and how many threads share none of their cores (CPUs of
-    a list).
+    """The CPUs that a word or a list means, and how many threads fit without sharing a core (for a
+    list: its CPUs).
     """
     if _is_word(machine, cpus):
         order = _ordered(machine, cpus or "compact")
@@ -164,12 +164,12 @@ def _order(machine: Machine, cpus: str | None) -> tuple[tuple[int, ...], int]:
 
 
 def _is_word(machine: Machine, cpus: str | None) -> bool:
-    """Not a list. None stands for the word compact."""
+    """Whether `cpus` is a word, not a list. None means compact."""
     return cpus is None or cpus in (*PLACES, *words_of(machine))
 
 
 def words_of(machine: Machine) -> tuple[str, ...]:
-    """What stands for CPUs on this machine alone: its nodes, and kinds of cores where there are
+    """The words for CPUs that only this machine has: its nodes, and its kinds of cores if there are
     several.
     """
     allowed = [cpu for cpu in machine.cpus if cpu.cpu in machine.allowed]
@@ -179,12 +179,12 @@ def words_of(machine: Machine) -> tuple[str, ...]:
 
 
 def memory_nodes(machine: Machine) -> list[int]:
-    """NUMA nodes that have memory, or may have."""
+    """NUMA nodes that have memory, or whose size is unknown."""
     return [node.node for node in machine.nodes if node.bytes != 0]
 
 
 def _listed(machine: Machine, text: str) -> tuple[int, ...]:
-    """In the order given."""
+    """The CPUs of a list, in the order given."""
     allowed, found = set(machine.allowed), dict[int, None]()
     for part in map(str.strip, text.split(",")):
         ends = _RANGE.fullmatch(part)
@@ -216,7 +216,7 @@ def _ordered(machine: Machine, word: str) -> tuple[int, ...]:
     )
     if word == "domain" and not machine.caches:
         raise Unsupported(
-            "--cpus: no cache is declared, so there are no domains to choose from", "node or socket"
+            "--cpus: no cache is declared, so this machine has no domains", "use node or socket"
         )
     if word not in PLACES:
         allowed = [cpu for cpu in allowed if word in (cpu.kind, f"node{cpu.node}")]
@@ -244,8 +244,8 @@ def _domains(machine: Machine) -> dict[int, int]:
 
 
 def _ranks(machine: Machine, order: Iterable[int]) -> dict[int, int]:
-    """0 for the first of a core's CPUs in this order, 1 for its next: the lowest may not be
-    allowed.
+    """0 for the first of a core's CPUs in this order, 1 for the next, and so on. The lowest CPU of
+    a core may not be allowed.
     """
     core, seen, ranks = {cpu.cpu: cpu.core for cpu in machine.cpus}, dict[int, int](), {}
     for cpu in order:
@@ -259,8 +259,8 @@ def _groups(cpus: list[Cpu], level: Callable[[Cpu], int]) -> list[list[Cpu]]:
 
 
 def _dealt(cpus: list[Cpu], levels: tuple[Callable[[Cpu], int], ...]) -> Iterator[int]:
-    """One of each socket in turn; of a socket's, one of each node in turn; of a node's, one of each
-    domain.
+    """Take one CPU of each socket in turn; within a socket, one of each node; within a node, one of
+    each domain.
     """
     if not levels:
         return iter([cpu.cpu for cpu in cpus])

@@ -1,5 +1,5 @@
-"""The door to /sys and /proc. A recorded or made-up tree takes their place where $KVBENCH_ROOT
-names one.
+"""Access to /sys and /proc. If $KVBENCH_ROOT names a recorded or made-up tree, that is read
+instead.
 """
 
 import os
@@ -10,12 +10,12 @@ from typing import Any
 from kvbench.errors import BadArgument
 from kvbench.model import Fact
 
-UNSAID = "the tree does not say"  # of a made-up one, for which the running system cannot answer
+UNSAID = "the tree does not say"  # the running system cannot answer for it
 
 
 class Files:
-    """Reads by absolute path ("/sys/..."), below `root`. What is missing or may not be read is
-    None, never an error.
+    """Reads files by absolute path ("/sys/...") below `root`. A file that is missing or may not be
+    read is None, never an error.
     """
 
     def __init__(self, root: Path | str | None = None):
@@ -27,8 +27,8 @@ class Files:
         return self.root == Path("/")
 
     def text(self, path: str) -> str | None:
-        """Without surrounding white space. Bytes that are no text (the device tree's zeros) are
-        dropped.
+        """The text of a file without surrounding white space. Bytes that are not text are dropped
+        (the device tree has zeros).
         """
         try:
             return (
@@ -45,19 +45,21 @@ class Files:
         return whole(self.text(path) or "", 0)
 
     def field(self, path: str, name: str) -> str:
-        """What follows "name:"; empty where no line begins so."""
+        """The rest of the line after "name:"; empty if no line begins with it."""
         lines = (line.partition(":") for line in (self.text(path) or "").splitlines())
         return next((value.strip() for key, _, value in lines if key == name), "")
 
     def table(self, path: str, skip: int = 0) -> dict[str, int]:
-        """Lines of a name, with or without a colon, and a count; `skip`: words before the name."""
+        """Parse lines of a name (with or without a colon) and a count. `skip`: words before the
+        name.
+        """
         rows = (line.split()[skip:] for line in (self.text(path) or "").splitlines())
         found = {row[0].rstrip(":"): count(row[1]) for row in rows if len(row) > 1}
         return {name: number for name, number in found.items() if number is not None}
 
     def processors(self) -> dict[int, dict[str, str]]:
-        """Of /proc/cpuinfo, by number. What some kernels say once for all processors stands with
-        each of them.
+        """The processors in /proc/cpuinfo by number. Facts stated once for all processors are
+        copied to each of them.
         """
         blocks, common = {}, dict[str, str]()
         for block in (self.text("/proc/cpuinfo") or "").split("\n\n"):
@@ -71,7 +73,7 @@ class Files:
         return {cpu: common | fields for cpu, fields in sorted(blocks.items())}
 
     def glob(self, pattern: str) -> list[str]:
-        """Absolute paths as text() takes them; numbers in names sort as numbers."""
+        """Absolute paths as text() takes them, sorted with numbers in names as numbers."""
         try:
             found = [
                 f"/{path.relative_to(self.root).as_posix()}"
@@ -91,7 +93,7 @@ class Files:
             return False
 
     def empty(self, path: str) -> bool:
-        """Whether there is no such folder, or nothing in it that may be seen."""
+        """Whether a folder is missing, or shows nothing."""
         try:
             return next(self._real(path).iterdir(), None) is None
         except OSError:
@@ -102,7 +104,7 @@ class Files:
 
 
 def stated(value: Any, source: str, why_not: str) -> Fact:
-    """What a file says for sure; or why nobody knows it, where it is None."""
+    """A fact that a file states for sure; if the value is None, why it is not known."""
     return Fact(None, source, "none", why_not) if value is None else Fact(value, source, "high")
 
 
@@ -110,13 +112,13 @@ def _named() -> Path:
     root = Path(os.environ.get("KVBENCH_ROOT") or "/")
     if not root.is_dir():
         raise BadArgument(
-            f"KVBENCH_ROOT: there is no folder {root}", "a copy of another machine's /sys and /proc"
+            f"KVBENCH_ROOT: {root} is not a folder", "name a copy of a /sys and /proc"
         )
     return root
 
 
 def whole(text: str, base: int = 10) -> int | None:
-    """A number that a file may hold: of 64 bits at most. None for what is none."""
+    """Parse a whole number of at most 64 bits; None if the text is not one."""
     try:
         number = int(text, base)
     except ValueError:
@@ -125,6 +127,6 @@ def whole(text: str, base: int = 10) -> int | None:
 
 
 def count(text: str, base: int = 10) -> int | None:
-    """One from 0 on."""
+    """Parse a whole number from 0 on; None if the text is not one."""
     number = whole(text, base)
     return None if number is None or number < 0 else number

@@ -1,9 +1,9 @@
-"""Whether a hypervisor or a container stands between this process and the machine."""
+"""Detect a hypervisor or a container between this process and the machine."""
 
 from kvbench.machine.tree import Files
 from kvbench.model import Fact
 
-# what virtual machines write into the DMI names of product, maker and firmware, in this order
+# what virtual machines write as product, maker and firmware in DMI, in this order
 _VENDORS = {
     "amazon ec2": "Amazon EC2",
     "google compute engine": "Google Compute Engine",
@@ -23,7 +23,7 @@ _VENDORS = {
     "vserver hetzner": "Hetzner vServer",
     "virtual machine microsoft": "Hyper-V",
 }
-_METAL = ".metal"  # ends the names of a cloud's machines that are a whole host
+_METAL = ".metal"  # ends the instance names of a cloud's whole hosts
 _KVM = "/sys/devices/virtual/misc/kvm"
 _CLOCKS = {"kvm-clock": "KVM", "hyperv_clocksource_tsc_page": "Hyper-V", "xen": "Xen"}
 _MARKS = {
@@ -41,14 +41,14 @@ _HINTS = {
 
 
 def hypervisor(files: Files) -> Fact:
-    """Its name, or "none". Only x86 has a flag that settles it: elsewhere, unknown firmware may be
-    a guest's.
+    """The hypervisor's name, or "none". Only x86 has a CPU flag that settles it. Elsewhere unknown
+    firmware may be a guest's.
     """
     flags = [fields["flags"].split() for fields in files.processors().values() if "flags" in fields]
     flagged = any("hypervisor" in words for words in flags)
     if name := _by_kernel(files):
         return Fact(name, "/sys/hypervisor, /proc/device-tree", "high")
-    # a cloud's bare metal bears the same firmware names as its virtual machines
+    # a cloud's bare metal has the same firmware names as its virtual machines
     if flags and not flagged:
         return Fact("none", "/proc/cpuinfo, no flag hypervisor", "high")
     if name := _by_firmware(files):
@@ -63,12 +63,14 @@ def hypervisor(files: Files) -> Fact:
         None,
         "/proc/cpuinfo",
         "none",
-        "no CPU flag on this architecture, and no firmware name that is known",
+        "this architecture has no CPU flag for it, and the firmware's name is not known",
     )
 
 
 def is_virtual(found: Fact | None) -> bool:
-    """Whether the fact `hypervisor` names one. A machine without that fact counts as bare metal."""
+    """Whether the fact `hypervisor` names a hypervisor. A machine without that fact counts as bare
+    metal.
+    """
     return found is not None and found.value not in (None, "none")
 
 
@@ -101,9 +103,7 @@ def _by_clock(files: Files) -> str:
 
 
 def container(files: Files) -> Fact:
-    """Its name, or "none": a container can hide all signs of itself, so that "none" is never
-    sure.
-    """
+    """The container's name, or "none". "none" is never sure: a container can hide all its signs."""
     for path, name in _MARKS.items():
         if files.exists(path):
             return Fact(name, path, "high")
@@ -111,4 +111,4 @@ def container(files: Files) -> Fact:
         for hint, name in _HINTS.items():
             if hint in (files.text(source) or ""):
                 return Fact(name, source, "low", f"it contains {hint!r}")
-    return Fact("none", "/proc/1/cgroup", "low", "no sign of one")
+    return Fact("none", "/proc/1/cgroup", "low", "no sign of a container")

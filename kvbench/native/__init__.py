@@ -1,5 +1,5 @@
-"""The only door to C. A library is opened by path, so two builds can stand side by side in one
-process.
+"""Access to the C library; no other package touches C. A library is opened by path, so two builds
+can be used in one process.
 """
 
 from kvbench.native import numa

@@ -1,4 +1,4 @@
-"""Memory of a page kind that was asked for and can be verified."""
+"""Memory on a kind of pages that can be asked for and verified."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -12,7 +12,7 @@ from kvbench.native.library import Library, Owned, default_library
 
 
 def pages_given(size: int, library: Library | None = None) -> tuple[str, ...]:
-    """The kinds of pages that the system gives now, for so many bytes."""
+    """The kinds of pages that the system can give now for `size` bytes."""
     library, found = library or default_library(), []
     for pages in library.words("pages"):
         try:
@@ -25,15 +25,17 @@ def pages_given(size: int, library: Library | None = None) -> tuple[str, ...]:
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """Some bytes of an arena, which must outlive it. `base`: the `uint8_t *` where they begin."""
+    """Some bytes of an arena, which must outlive the part. `base`: the `uint8_t *` to the first
+    byte.
+    """
 
     base: Address
     size: int
 
 
 class Arena(Owned):
-    """`size` bytes on `pages`. guard: 1 ends the memory at an unreadable page, 2 begins it after
-    one.
+    """`size` bytes on `pages`. guard: 1 puts an unreadable page behind the memory, 2 puts one in
+    front.
 
     A view is memory of the arena: it must not be used after close().
     """
@@ -63,7 +65,7 @@ class Arena(Owned):
         offset, size = whole("offset", offset), whole("size", size)
         if not 0 <= offset <= offset + size <= self.size:
             raise BadArgument(
-                f"offset {offset} and size {size} are wanted", f"the arena has {self.size} bytes"
+                f"offset {offset} and size {size} do not fit", f"the arena has {self.size} bytes"
             )
         return Part(self.base + offset, size)
 
@@ -74,7 +76,7 @@ class Arena(Owned):
             return np.frombuffer(buffer, dtype=dtype)
         except (TypeError, ValueError) as error:
             raise BadArgument(
-                f"dtype: {error}", f"a type of numbers whose bytes divide {self.size}"
+                f"dtype: {error}", f"a number type whose size divides {self.size} bytes"
             ) from None
 
     def inspect(self) -> dict[str, int]:

@@ -21,28 +21,29 @@ from kvbench.native.queries import asked_of, attended
 from kvbench.native.team import Task, Teams
 from kvbench.units import size
 
-_LONGEST = (1 << 31) - 1  # tokens that a ring takes: the library's bound
+_LONGEST = (1 << 31) - 1  # most tokens in a ring: the library's bound
 
 
 class Cache(Closing):
-    """K and V of `batch` sequences, `capacity` tokens each.
+    """K and V of `batch` sequences, at most `capacity` tokens each, and the kernels on them.
 
-    window: decode attends to the last `window` tokens, the newest included. A cache whose window
-        fits its capacity is a ring: it takes tokens without end and keeps the last `capacity` of
-        them. `ring` overrides that. kept: beside a window, so many of the first tokens are attended
-        to as well; such a cache is a ring only if `ring` says so, until the first token is
-        overwritten. A paged cache has blocks of `block_tokens`, ordered inside by
-        `inner`; `shuffle`, a seed, scatters its blocks.
-    blocks: how many blocks there are, for a paged cache whose `table` begins without any, and is
-        the caller's to fill; or a pool, from which the cache takes them by itself.
-    dtype: of K and V, or of two: q8_0+q4_0 is K + V. v_dim: elements of a row of V, where they are
-        not head_dim. scale: the dtype of the scales, for dtypes that have them. tensor: for floats
-        of 8 bits, two numbers that all of K and all of V are divided by as they are stored.
-    channel: scales of K, for dtypes that have scales, [kv_heads, head_dim]: of an element of all
-        rows of a head, those of later tokens too. Then rows of K have none. See channel_of().
-    pad: bytes behind each head's plane (None: the library's choice). pages and guard: see Arena;
-        or `arena` and a byte `offset` into it, for a cache among others, which finds there what
-        was there; memory of its own begins as zeros. Kernels read `table` and `lengths` live.
+    dtype: of K and V; a pair such as q8_0+q4_0 is K + V. v_dim: elements of a row of V (default:
+        head_dim). scale: dtype of the scales, for dtypes that have them. tensor: for 8-bit floats,
+        two divisors, applied to all of K and all of V as they are stored.
+    channel: float32 [kv_heads, head_dim], for dtypes with scales: one scale for each element of a
+        head's rows of K, also of later rows, instead of scales per row. See channel_of().
+    window: decode attends to the last `window` tokens and, with `kept`, to that many first tokens.
+    ring: take tokens without end and keep the last `capacity`. By default a cache is a ring if its
+        window fits its capacity and it has no `kept`. A ring with `kept` can be decoded until its
+        first token is overwritten.
+    block_tokens, inner, shuffle: of a paged cache: tokens in a block, order in it, seed that
+        scatters blocks. blocks: a number of them, for a `table` that the caller fills, or a Blocks
+        pool, from which the cache takes blocks itself. Kernels read `table` and `lengths` live.
+    pages, guard: see Arena. pad: bytes behind each head's plane (None: the library's choice).
+        arena, offset: use this arena's bytes from there on, as they are; own memory starts as 0.
+
+    Methods raise BadArgument (a ValueError) for a wrong argument or a closed cache, Unsupported if
+    this CPU or library cannot do it, OutOfMemory if memory is short. The tokens then stay.
     """
 
     def __init__(
@@ -114,14 +115,14 @@ class Cache(Closing):
         self._teams = Teams(self.library)
 
     def _tabled(self, shuffle: int | None, given: bool) -> np.ndarray | None:
-        """The table of a paged cache; `given`: how many blocks there are, but not which."""
+        """Make the table of a paged cache. `given`: `blocks` was passed, so the table starts
+        empty.
+        """
         shape = (self._struct.batch, self._struct.table_stride)
         if not shape[1]:
             for name, asked in {"shuffle": shuffle is not None, "blocks": given}.items():
                 if asked:
-                    raise BadArgument(
-                        f"{name}: a {self.layout} cache has no blocks", "leave it out"
-                    )
+                    raise BadArgument(f"{name}: a {self.layout} cache is not paged", "leave it out")
             return None
         if given and shuffle is None:
             return np.full(shape, NONE, dtype=np.int32)
@@ -134,12 +135,12 @@ class Cache(Closing):
 
     @classmethod
     def size_of(cls, kv_heads: int, head_dim: int, capacity: int, **facts: Any) -> int:
-        """Bytes that such a cache takes, without taking them."""
+        """Compute the bytes of a cache with these arguments, without allocating it."""
         return cls.planned(kv_heads, head_dim, capacity, **facts).bytes
 
     @classmethod
     def is_paged(cls, layout: str, library: Library | None = None) -> bool:
-        """Whether a table of blocks stands between tokens and rows."""
+        """Whether caches of this layout find their rows through a table of blocks."""
         # every layout has i8
         return cls.planned(1, 1, 1, layout=layout, dtype="i8", library=library).table_stride > 0
 
@@ -152,7 +153,7 @@ class Cache(Closing):
         return f"<Cache {self.layout} {self.dtype}, {shape}, {size(c.bytes)}>"
 
     def close(self) -> None:
-        """Give the memory back once no thread works on it; the cache cannot be used any more."""
+        """Give the memory back once no thread works on it. The cache cannot be used afterwards."""
         with self._teams.lock:
             self._teams.close()
             if self._arena is not None:
@@ -175,34 +176,34 @@ class Cache(Closing):
 
     @property
     def arena(self) -> Arena:
-        """The memory under all planes, one after another: K, V, then their scales."""
+        """The memory of all planes, one after another: K, V, then their scales."""
         self._refuse_closed()
-        assert self._arena is not None  # or it was refused
+        assert self._arena is not None  # _refuse_closed has checked it
         return self._arena
 
     @property
     def length(self) -> int:
-        """Tokens of the longest sequence, so far."""
+        """The tokens of the longest sequence."""
         return int(self.lengths.max())
 
     @property
     def dims(self) -> tuple[int, int]:
-        """Elements of a row of K, and of V."""
+        """Elements of a row of K, and of a row of V."""
         return self._struct.head_dim, self._struct.v_dim or self._struct.head_dim
 
     @property
     def channel(self) -> np.ndarray | None:
-        """The scales of K by channel, [kv_heads, head_dim]; None where there are none."""
+        """The scales of K by channel, float32 [kv_heads, head_dim], or None."""
         return channel_kept(self._struct)
 
     def half(self, plane: str) -> tuple[str, int]:
-        """The dtype of a plane, and the elements of a row."""
+        """The dtype of a plane ("k" or "v"), and the elements of its rows."""
         place = PLANES.index(plane)
         return apart(self.dtype)[place], self.dims[place]
 
     def place(self, token: int, head: int, sequence: int = 0, plane: str = "k") -> tuple[int, int]:
-        """Where its row begins: bytes into the plane, and into its scales. plane_bytes() tells
-        where all its bytes are, for a row of K may be transposed.
+        """Where a token's row begins: bytes into the plane, and bytes into its scales. Rows of K
+        may be transposed: plane_bytes() lists all bytes of a row.
         """
         if plane not in PLANES:
             raise unknown_word("plane", plane, PLANES)
@@ -219,7 +220,7 @@ class Cache(Closing):
         )
 
     def look_up_in(self, other: "Cache") -> None:
-        """The table of the other one, from now on, whatever becomes of it."""
+        """Use the table of `other` from now on; the array lives as long as it is used."""
         self.table = other.table
         if self.table is not None:
             self.struct.table = self.library.ffi.from_buffer("int32_t[]", self.table)
@@ -227,7 +228,9 @@ class Cache(Closing):
     # ---- stores ----------------------------------------------------------------------------------
 
     def append(self, k: Any, v: Any, isa: str | None = None, threads: int = 1) -> None:
-        """One token for every sequence, [batch, kv_heads, head_dim]; of V [.., v_dim]."""
+        """Append one token to every sequence: k [batch, kv_heads, head_dim], v [batch, kv_heads,
+        v_dim], taken as float32. Raises BadArgument if the cache is full.
+        """
         c = self.struct
         self._store("append", k, v, (c.batch, c.kv_heads), 1, isa, threads)
 
@@ -240,8 +243,10 @@ class Cache(Closing):
         isa: str | None = None,
         threads: int = 1,
     ) -> None:
-        """Prompt tokens for every sequence, [batch, tokens, kv_heads, head_dim], or with head_major
-        [batch, kv_heads, tokens, head_dim]; of V [.., v_dim]. nt: non-temporal stores."""
+        """Append T prompt tokens to every sequence: k [batch, T, kv_heads, head_dim], or with
+        head_major [batch, kv_heads, T, head_dim]; v has v_dim in place of head_dim. Both are taken
+        as float32. nt: use non-temporal stores. Raises BadArgument if the tokens do not fit.
+        """
         c, head_major = self.struct, bool(head_major)
         shape: tuple[int | str, ...] = (
             (c.batch, c.kv_heads, "T") if head_major else (c.batch, "T", c.kv_heads)
@@ -261,7 +266,7 @@ class Cache(Closing):
         threads: int,
         **facts: bool,
     ) -> None:
-        """`shape`: of k and v, without the elements of a row."""
+        """`shape`: of k and v, without the last axis."""
         k, v = (
             floats(name, rows, (*shape, dim))
             for name, rows, dim in zip(PLANES, (k, v), self.dims, strict=True)
@@ -277,7 +282,7 @@ class Cache(Closing):
     # ---- life ------------------------------------------------------------------------------------
 
     def would_overflow(self, tokens: int = 1) -> bool:
-        """Whether there is no room for so many more tokens of every sequence."""
+        """Whether there is no room for `tokens` more of every sequence."""
         if self._too_long(self.length, tokens):
             return True
         return self.pool is not None and self.pool.missing(self, tokens).sum() > self.pool.free
@@ -287,7 +292,7 @@ class Cache(Closing):
         return length + place("tokens", tokens) > most
 
     def _make_room(self, tokens: int, sequence: int | None = None) -> None:
-        """Refuse what does not fit, and take blocks for what does."""
+        """Refuse tokens that do not fit, and take blocks for tokens that do."""
         length = self.length if sequence is None else int(self.lengths[sequence])
         if self._too_long(length, tokens):
             raise BadArgument(
@@ -299,8 +304,9 @@ class Cache(Closing):
             self.pool.fill(self, tokens, sequence)
 
     def advance(self, tokens: int = 1, *, sequence: int | None = None) -> None:
-        """Count `tokens` more of every sequence, or of one: their bytes were written by somebody
-        else, or will be before they are read. The opposite of rollback.
+        """Count `tokens` more of every sequence, or of one. The caller has written their bytes, or
+        writes them before they are read. The opposite of rollback. Raises BadArgument if they do
+        not fit.
         """
         which = slice(None) if sequence is None else place("sequence", sequence, len(self.lengths))
         with self._teams.lock:
@@ -313,7 +319,8 @@ class Cache(Closing):
         """Forget the last `tokens` of every sequence, or of one; or all but the first `to`. Their
         bytes stay.
 
-        A ring that has overwritten tokens only forgets all of them.
+        A ring that has overwritten tokens can only forget all. Raises BadArgument for a longer
+        length.
         """
         if (tokens is None) == (to is None):
             raise BadArgument(
@@ -329,11 +336,11 @@ class Cache(Closing):
             hint = (
                 f"the ring keeps {capacity}: reset it"
                 if lost[at]
-                else "roll back to a length from 0 to that"
+                else "roll back to a length between 0 and that"
             )
             raise BadArgument(
-                f"sequence {at} has {self.lengths[at]} tokens; {lengths[at]} cannot be left of"
-                " them",
+                f"sequence {at} has {self.lengths[at]} tokens; it cannot be rolled back to"
+                f" {lengths[at]}",
                 hint,
             )
         self.lengths[:] = lengths
@@ -341,7 +348,7 @@ class Cache(Closing):
             self.pool.empty(self)
 
     def reset(self) -> None:
-        """Forget all tokens; their bytes stay."""
+        """Forget all tokens of every sequence; their bytes stay."""
         self.library.check(self.library.lib.kvb_reset(self.struct))
         if self.pool is not None:
             self.pool.empty(self)
@@ -366,15 +373,16 @@ class Cache(Closing):
         softcap: Any = 0.0,
         slopes: Any = None,
     ) -> np.ndarray:
-        """Attention of the newest token of each sequence, q [batch, q_heads, head_dim] to [..,
-        v_dim]; or of several, [batch, q, q_heads, head_dim].
+        """Attention of the newest token of each sequence: q [batch, q_heads, head_dim] to float32
+        [batch, q_heads, v_dim]. Several queries: [batch, q, q_heads, ..] for both.
 
         deterministic: the same bits for any number of threads.
-        mask: which of its newest q tokens a query attends to, beside all before them: chain, those
-            up to its own; block, all. Or `tree`: booleans [q, q] or [batch, q, q], a row for each
-            query.
-        queries: [batch], how many of the q each sequence has. The other rows of the answer are 0.
-        sinks, slopes: [q_heads], and softcap: what is done to scores, see kvbench/model/scores.py.
+        mask: which of its newest q tokens a query attends to, besides all before. chain: those up
+            to its own; block: all. Or `tree`: booleans [q, q] or [batch, q, q], a row per query.
+        queries: integers [batch], how many queries each sequence has; other output rows are 0.
+        sinks, slopes ([q_heads]) and softcap change the scores, see kvbench/model/scores.py.
+
+        Raises BadArgument if the cache is empty, or if the variant has no kernel for this cache.
         """
         c = self.struct
         q = asked_of(q, c.batch, c.head_dim)
@@ -390,10 +398,8 @@ class Cache(Closing):
         return out
 
     def numpy(self, isa: str | None = None, threads: int = 1) -> tuple[np.ndarray, np.ndarray]:
-        """The tokens still held, decoded, the oldest first: K and V as float32 [batch, tokens,
-        kv_heads, head_dim], of V v_dim.
-
-        Where a sequence holds fewer than another, zeros stand behind its end.
+        """The tokens still held, oldest first, decoded to float32: K [batch, tokens, kv_heads,
+        head_dim] and V [batch, tokens, kv_heads, v_dim]. Shorter sequences end in zeros.
         """
         self._refuse_closed()
         return self.rows(0, min(self.length, self._struct.capacity), isa, threads)
@@ -401,14 +407,16 @@ class Cache(Closing):
     def rows(
         self, first: int, count: int, isa: str | None = None, threads: int = 1
     ) -> tuple[np.ndarray, np.ndarray]:
-        """Only `count` of these tokens, from `first` on."""
+        """`count` tokens from `first` on, counted from the oldest held, as numpy() returns them.
+        Raises OutOfMemory if the arrays do not fit.
+        """
         c = self.struct
         shape = (c.batch, place("count", count, c.capacity + 1), c.kv_heads)
         try:
             k, v = (np.empty((*shape, dim), dtype=np.float32) for dim in self.dims)
         except MemoryError:
             raise OutOfMemory(
-                f"count is {count}: there is no memory for so many rows", "ask for fewer"
+                f"count is {count}: too little memory for so many rows", "ask for fewer"
             ) from None
         if count:
             threads, first = whole("threads", threads, 32), whole("first", first)
@@ -427,12 +435,12 @@ class Cache(Closing):
 
     def _run(self, threads: int, task: Task) -> None:
         with self._teams.lock, task:
-            self._refuse_closed()  # a thread may have closed it since the task was made
+            self._refuse_closed()  # a thread may have closed the cache since the task was made
             self._teams.of(threads).run(task)
 
 
 def described(cache: Cache) -> Iterator[memoryview]:
-    """What a kernel is told of a cache, beside its bytes."""
+    """All that a kernel is told about a cache, except its planes' bytes."""
     yield memoryview(cache.library.ffi.buffer(cache.struct))
     yield cache.lengths.data
     if cache.table is not None:

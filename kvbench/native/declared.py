@@ -1,5 +1,5 @@
-"""Types of the C values that leave this folder, for cffi has no types. abi.h alone lists the fields
-of a struct; Python reads only numbers from them.
+"""Types of the C values that leave this folder; cffi has none. The fields of a struct are listed
+only in abi.h. Python reads numbers from them.
 """
 
 from typing import Protocol, Self
@@ -9,7 +9,7 @@ class Address(Protocol):
     """A pointer."""
 
     def __add__(self, count: int, /) -> Self:
-        """So many bytes on."""
+        """The address `count` bytes further on."""
 
 
 class Plane(Protocol):
@@ -19,7 +19,7 @@ class Plane(Protocol):
     channel: Address
 
     def __getattr__(self, name: str) -> int:
-        """A field."""
+        """Read a field."""
 
 
 class Struct(Protocol):
@@ -29,7 +29,7 @@ class Struct(Protocol):
     v: Plane
 
     def __getattr__(self, name: str) -> int:
-        """A field."""
+        """Read a field."""
 
     def __setattr__(self, name: str, value: object) -> None:
-        """Sets a field."""
+        """Set a field."""

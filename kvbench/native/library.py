@@ -34,7 +34,9 @@ _ISA_VARIABLE = "KVBENCH_ISA"
 
 
 def library_path() -> Path:
-    """Where the installed library is. An editable install keeps it apart from the Python files."""
+    """The path of the installed library. An editable install keeps it apart from the Python
+    files.
+    """
     for folder in kvbench.__path__:
         if (path := Path(folder, _LIBRARY)).is_file():
             return path
@@ -45,11 +47,11 @@ def library_path() -> Path:
 
 
 class Library:
-    """`path` is a shared object; abi.h, from the same build, lies beside it (or at `interface`).
-    `plugin`: such with kernels of somebody else, one or several.
+    """An opened kernel library. `path`: a shared object; its abi.h, from the same build, lies
+    beside it or at `interface`. `plugin`: one or several shared objects with other kernels.
 
-    `ffi` and `lib` are cffi's: everything in kvbench.native is written with them. Two libraries
-    share nothing, but for the types of an interface that both have.
+    `ffi` and `lib` are cffi's; kvbench.native is written with them. Two libraries share nothing
+    except the types of an equal interface.
     """
 
     def __init__(
@@ -69,10 +71,10 @@ class Library:
             ) from None
         except (cffi.CDefError, cffi.FFIError) as error:
             raise BadLibrary(
-                f"{self.interface} is not an interface: {error}", "install kvbench again"
+                f"{self.interface} cannot be read as an interface: {error}", "install kvbench again"
             ) from None
         self.lib = opened(
-            self.ffi, self.path, "it is no library for this machine: install kvbench again"
+            self.ffi, self.path, "it is not a library for this machine: install kvbench again"
         )
         self._refuse_another_interface()
         paths = (str(plugin),) if isinstance(plugin, Path | str) else map(str, plugin or ())
@@ -119,11 +121,11 @@ class Library:
 
     @property
     def takes_series(self) -> bool:
-        """Whether it does tasks one after another as one pass: one of before does not."""
+        """Whether the library can run several tasks as one pass; older libraries cannot."""
         return hasattr(self.lib, "kvb_task_series")
 
     def _rows(self, table: Any) -> Iterator[Any]:
-        """Until there is none."""
+        """The rows of a C table that ends with a null pointer."""
         return takewhile(lambda row: row != self.ffi.NULL, map(table, count()))
 
     def _text(self, chars: Any) -> str:
@@ -132,7 +134,7 @@ class Library:
     # ---- errors ----------------------------------------------------------------------------------
 
     def check(self, code: int) -> None:
-        """Raise what a status code means, with the library's message."""
+        """Raise the error that a status code means, with the library's message."""
         if code == self.lib.KVB_OK:
             return
         message = self._text(self.lib.kvb_message())
@@ -140,7 +142,7 @@ class Library:
             self.lib.KVB_BAD_ARGUMENT: (BadArgument, "change that argument"),
             self.lib.KVB_UNSUPPORTED: (Unsupported, f"this CPU runs: {', '.join(self.isas())}"),
             self.lib.KVB_NO_MEMORY: (OutOfMemory, "ask for less, or free some memory"),
-            self.lib.KVB_FOREIGN: (WrongAnswer, "abi.h says at kvb_work what a kernel may do"),
+            self.lib.KVB_FOREIGN: (WrongAnswer, "see kvb_work in abi.h for what a kernel may do"),
         }
         kind, hint = meanings.get(
             code, (Refused, "the operating system refused; see its limits for this process")
@@ -151,7 +153,7 @@ class Library:
 
     @property
     def plugin_version(self) -> int:
-        """Of the plug-ins that it takes."""
+        """The version of plug-ins that the library takes."""
         return self.lib.KVB_PLUGIN
 
     @property
@@ -160,7 +162,7 @@ class Library:
         return self._text(self.lib.kvb_build())
 
     def words(self, kind: str) -> tuple[str, ...]:
-        """A list of words, such as the names of all dtypes; a word's place is its number in C."""
+        """A list of words, such as the names of all dtypes. A word's index is its number in C."""
         if kind not in self._words:
             name = kind.encode()
             found = tuple(
@@ -169,7 +171,7 @@ class Library:
             )
             if not found:
                 raise BadArgument(
-                    f"{kind!r} is not a list of words", "the lists are named at kvb_word in abi.h"
+                    f"{kind!r} is not a list of words", "see kvb_word in abi.h for the lists"
                 )
             self._words[kind] = found
         return self._words[kind]
@@ -190,8 +192,8 @@ class Library:
         )
 
     def isa(self, word: str | None = None) -> str:
-        """The tier to use: the one asked for, else the one KVBENCH_ISA asks for, else the best one
-        here.
+        """The tier to use: `word`, else the one in KVBENCH_ISA, else the best tier that this CPU
+        runs.
         """
         forced = word if word is not None else os.environ.get(_ISA_VARIABLE) or None
         if forced is None:
@@ -206,35 +208,35 @@ class Library:
         return forced
 
     def schedule(self, word: str) -> str:
-        """The one that runs where this one is asked for."""
+        """The preset that runs if this word is asked for."""
         return (
             self.words("schedule")[self.lib.kvb_schedule_default()] if word in (AUTO, OWN) else word
         )
 
     @property
     def reads_on(self) -> bool:
-        """Whether a read of memory goes on where its last pass stopped: libraries of before had no
-        such.
+        """Whether a read of memory can go on where its last pass stopped; older libraries
+        cannot.
         """
         return "piece" in dict(self.ffi.typeof("kvb_probe").fields)
 
     def refuse_no_loads(self) -> None:
-        """Older libraries cannot run a load beside a run."""
+        """Refuse a library that is too old to run a load beside a run."""
         if not hasattr(self.lib, "kvb_run_beside"):
             raise Unsupported(
-                f"{self.path.name} is too old to do a run beside a load",
+                f"{self.path.name} is too old to run a load beside a run",
                 "leave out chase and neighbour",
             )
 
     def refuse_no_pieces(self) -> None:
         if not self.reads_on:
             raise Unsupported(
-                f"{self.path.name} is of a kvbench that read nothing between passes",
-                "ask for points with between 0, or for a newer build",
+                f"{self.path.name} is too old to read memory between passes",
+                "use points with between = 0, or a newer build",
             )
 
     def kernels(self) -> list[Kernel]:
-        """The library's own, then those of the plug-ins."""
+        """The library's own kernels, then those of the plug-ins."""
         return [*self._own_kernels(), *self.plugins.kernels]
 
     def _own_kernels(self) -> list[Kernel]:
@@ -249,16 +251,18 @@ class Library:
 
     @cached_property
     def own_variants(self) -> tuple[str, ...]:
-        """The variants of all ops, without a plug-in's."""
+        """The variants of all ops, without those of plug-ins."""
         return tuple(dict.fromkeys(kernel.variant for kernel in self._own_kernels()))
 
     @property
     def foreign_variants(self) -> tuple[str, ...]:
-        """The plug-ins'."""
+        """The variants of plug-ins."""
         return self.plugins.variants
 
     def halves(self, dtype: object, name: str = "dtype") -> tuple[str, str]:
-        """The dtypes of K and V that a word stands for. `name`: what a message calls it."""
+        """The dtypes of K and V that a word stands for. `name`: the argument's name in a
+        message.
+        """
         known = self.words("dtype")
         if not isinstance(dtype, str) or not is_pair(dtype) and dtype not in known:
             raise unknown_word(name, dtype, known)
@@ -267,23 +271,23 @@ class Library:
             if word not in known:
                 why = f"{word!r} is not known" if word else "one is missing"
                 hint = one_of(word, known) if word else "K + V, such as q8_0+q4_0"
-                raise BadArgument(f"{name}: {dtype!r} is no pair of dtypes: {why}", hint)
+                raise BadArgument(f"{name}: {dtype!r} is not a pair of dtypes: {why}", hint)
         return found
 
     @cached_property
     def takes_planes(self) -> bool:
-        """Whether K and V are told apart: in a library of before they are alike."""
+        """Whether the library tells K and V apart; in older libraries they are alike."""
         return len(self.ffi.typeof(self.lib.kvb_reads).args) > 3
 
     def _plane(self, plane: str) -> tuple[int, ...]:
-        """As an argument, where it is one."""
+        """The plane's number as an argument, if the library takes one."""
         return (PLANES.index(plane),) if self.takes_planes else ()
 
     def reads(self, variant: str, layout: str, dtype: str, plane: str) -> str | None:
-        """The dtype as whose values a variant takes those of a plane: mostly its own. None: it has
-        no kernel for it.
+        """The dtype whose values a variant uses for a plane of `dtype`: mostly the same one. None:
+        the variant has no kernel for it.
         """
-        if variant not in self.words("variant"):  # but a plug-in's, or a store's
+        if variant not in self.words("variant"):  # a variant of a plug-in, or a store
             return dtype
         asked = {"variant": variant, "layout": layout, "dtype": dtype}
         numbers = (self.number(kind, word) for kind, word in asked.items())
@@ -291,20 +295,20 @@ class Library:
         return self.words("dtype")[found] if found >= 0 else None
 
     def dtypes(self, layout: str) -> tuple[str, ...]:
-        """Those that caches of a layout have."""
+        """The dtypes that caches of a layout can have."""
         have = {kernel.dtype for kernel in self._own_kernels() if kernel.layout == layout}
         return tuple(word for word in self.words("dtype") if word in have)
 
     def cell(self, layout: str, dtype: str, plane: str) -> int:
-        """Bytes of a row that stay together where a layout transposes the plane; else 0."""
+        """Bytes of a row that stay together if the layout transposes the plane; else 0."""
         if plane == "v" and not self.takes_planes:
             return 0
         numbers = self.number("layout", layout), self.number("dtype", dtype)
         return self.lib.kvb_cell(*numbers, *self._plane(plane))
 
     def levels(self, variant: str, dtype: str, *widths: int) -> tuple[Levels, Levels] | None:
-        """What a variant rounds of queries and of weights; None: neither. widths: of a row of K,
-        and of one of V where that has another.
+        """To what a variant rounds queries and weights; None: it rounds neither. widths: elements
+        of a row of K, and of V if different.
         """
         if variant not in self.words("variant"):
             return None
@@ -320,13 +324,13 @@ class Library:
         return (k, v) if k.most or k.bits else None
 
     def computes(self, variant: str, dtype: str) -> tuple[str, str]:
-        """The probes of the products that are made of K, and of V."""
+        """The probes of the products made with K, and with V."""
         k, v = (self._computes(variant, word) for word in apart(dtype))
         return k, v
 
     def _computes(self, variant: str, dtype: str) -> str:
         if variant not in self.words("variant") or dtype not in self.words("dtype"):
-            return FLOPS  # a plug-in's, or a store's
+            return FLOPS  # a variant of a plug-in, or a store
         numbers = self.number("variant", variant), self.number("dtype", dtype)
         whole, bits = (self.lib.kvb_levels(*numbers, which) for which in (0, 3))
         return DOT8 if whole else DOT16 if bits else FLOPS
@@ -334,8 +338,8 @@ class Library:
     def way(
         self, variant: str, layout: str, dtype: str, isa: str, asked: Asked = ONE_QUERY
     ) -> dict[str, Any]:
-        """How a kvb_decode is told its variant: by its number, or by the function of a plug-in's,
-        which need not take all that is asked for.
+        """How a kvb_decode is told its variant: by number, or for a plug-in by function. Refuses
+        what the plug-in's kernel does not take.
         """
         if self.plugins and variant not in self.words("variant"):
             run = self.plugins.run(variant, layout, dtype, isa)
@@ -354,13 +358,13 @@ class Library:
 
 
 class Owned(Closing):
-    """What C has made: its `pointer`, which the function `free` takes back, once."""
+    """A C object at `pointer`. The C function `free` takes it back, once."""
 
     _hint = "open another one"
 
     def __init__(self, library: Library, pointer: Any, free: str) -> None:
         self.library, lib = library, library.lib
-        # which keeps lib open
+        # keeps lib open
         self._pointer = library.ffi.gc(pointer, lambda made: getattr(lib, free)(made))
 
     def close(self) -> None:
@@ -377,7 +381,7 @@ class Owned(Closing):
 
 @cache
 def _interface(text: str) -> cffi.FFI:
-    """Read once: that takes a tenth of a second."""
+    """Parse abi.h once: it takes a tenth of a second."""
     ffi = cffi.FFI()
     ffi.cdef(text)
     return ffi
@@ -395,8 +399,8 @@ def _library_of(path: str, plugins: tuple[str, ...]) -> Library:
 
 
 def library_of(path: str | None, plugin: Sequence[str] | str | None = None) -> Library:
-    """The one at `path`; the default one where none is named. With the kernels of these plug-ins,
-    if any.
+    """Open the library at `path`, by default the installed one, with the kernels of these
+    plug-ins.
     """
     plugins = several(plugin)
     return _library_of(path or "", plugins) if path or plugins else default_library()

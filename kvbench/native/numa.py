@@ -1,4 +1,4 @@
-"""Where memory lies: NUMA nodes, by the kernel's own calls."""
+"""Bind memory to NUMA nodes and look up where pages lie, by the kernel's own calls."""
 
 import os
 import random
@@ -16,13 +16,13 @@ _NUMBERS = {
     "x86_64": {"mbind": 237, "move_pages": 279},
     "aarch64": {"mbind": 235, "move_pages": 239},
 }
-_BIND, _INTERLEAVE = 2, 3  # of linux/mempolicy.h
-_BITS = 64  # of a word of a mask
-_SAMPLES, _PAGE = 512, 4096  # pages that are asked for, and bytes of the smallest
+_BIND, _INTERLEAVE = 2, 3  # from linux/mempolicy.h
+_BITS = 64  # in a word of a mask
+_SAMPLES, _PAGE = 512, 4096  # pages that are looked up, and bytes of the smallest page
 
 
 def bind(arena: Arena, nodes: Sequence[int]) -> None:
-    """Before its first touch: pages of one node, or page by page of each in turn."""
+    """Bind an arena before its first touch: to one node, or page by page to each node in turn."""
     mask = _c()[0].new("unsigned long[]", max(nodes) // _BITS + 2)
     for node in nodes:
         mask[node // _BITS] |= 1 << node % _BITS
@@ -31,8 +31,8 @@ def bind(arena: Arena, nodes: Sequence[int]) -> None:
 
 
 def placed(arena: Arena, size: int) -> Counter[int]:
-    """Pages by node, of some drawn from the first `size` bytes that are there: any step could fall
-    in with interleaving.
+    """Count pages by node, in a random sample of the first `size` bytes. A regular step could match
+    the interleaving.
     """
     ffi, every = _c()[0], range(0, size, _PAGE)
     at = random.Random(1).sample(every, min(_SAMPLES, len(every)))
@@ -49,13 +49,13 @@ def _call(
 ) -> None:
     (ffi, libc), number = _c(), _NUMBERS.get(os.uname().machine, {}).get(name)
     if number is None:
-        raise Unsupported(f"{name} is not known for {os.uname().machine}", "leave memory local")
+        raise Unsupported(f"{name} is not known for {os.uname().machine}", "use memory = local")
     words = (ffi.cast("long", value) for value in (first, count, third, fourth, fifth, flags))
     if libc.syscall(number, *words) < 0:
         why = os.strerror(ffi.errno)
         raise Unsupported(
-            f"the system refuses {name}: {why}",
-            "a container may need --cap-add SYS_NICE; or leave memory local",
+            f"the system refused {name}: {why}",
+            "a container may need --cap-add SYS_NICE; or use memory = local",
         )
 
 

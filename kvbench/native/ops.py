@@ -1,4 +1,4 @@
-"""The library's ops as tasks that can be timed: decode and its twin, fills, stores, moves and
+"""The library's ops as tasks that can be timed: decode and its twin, fills, stores, moves,
 probes.
 """
 
@@ -23,8 +23,8 @@ AHEAD = 2048  # bytes: how far ahead the prefetching form of a probe asks for li
 
 
 def forms(op: str, library: Library) -> dict[str, dict[str, Any]]:
-    """Ways to do it, as arguments of probe_task: reads by each schedule, too, for a ceiling is the
-    best that there is.
+    """All ways to do an op, as arguments of probe_task. Reads by every schedule are included: a
+    ceiling is the best of all ways.
     """
     ahead = {"ahead": {"distance": AHEAD}} if op in ("read", "copy", "copy_nt") else {}
     by = (
@@ -53,12 +53,12 @@ def decode_task(
     kept: int = 0,
     **fields: int,
 ) -> Task:
-    """`op` is decode, twin (the reads alone) or fill (data for it). q and out: float32 [batch,
-    q_heads, head_dim], or [batch, q_len, q_heads, head_dim].
+    """Make a decode task. `op` is decode, twin (the reads only) or fill (data for the cache). q and
+    out: float32 [batch, q_heads, head_dim] or [batch, q_len, q_heads, head_dim].
 
-    mask, tree (uint32 [batch, q_len]) and ends (int64 [batch, q_len]), sinks, softcap and slopes
-    ([q_heads]): as kvb_decode has them. kept: where the cache does not say it.
-    `fields`: others of it, such as wrap, deterministic or stages.
+    mask, tree (uint32 [batch, q_len]), ends (int64 [batch, q_len]), sinks, softcap and slopes
+    ([q_heads]): as in kvb_decode. kept: for a cache that was made without it.
+    `fields`: other fields of kvb_decode, such as wrap, deterministic or stages.
     """
     library = cache.library
     args = library.ffi.new("kvb_decode *")
@@ -94,8 +94,8 @@ def _queries(
     tree: np.ndarray | None,
     ends: np.ndarray | None,
 ) -> dict[str, Any]:
-    """Fields of kvb_decode that say what several queries attend to, without those that are as they
-    are for one.
+    """Fields of kvb_decode that say what several queries attend to. Fields equal to those of one
+    query are left out.
     """
     own: dict[str, Any] = {"q_len": q_len} if q_len > 1 else {}
     if mask != CHAIN:
@@ -119,9 +119,9 @@ def store_task(
     nt: bool = False,
     advance: bool = False,
 ) -> Task:
-    """`op` is append (k and v [batch, kv_heads, head_dim]) or bulk ([batch, tokens, kv_heads,
-    head_dim], or with head_major [batch, kv_heads, tokens, head_dim]). advance: lengths grow by
-    what a pass stored; without it every pass stores at the same place.
+    """Make a store task. `op` is append (k and v [batch, kv_heads, head_dim]) or bulk ([batch,
+    tokens, kv_heads, head_dim], or with head_major [batch, kv_heads, tokens, head_dim]). advance:
+    each pass adds to the lengths; otherwise all passes store at the same position.
     """
     library = cache.library
     args = library.ffi.new("kvb_store *")
@@ -138,8 +138,8 @@ def store_task(
 def unpack_task(
     cache: "Cache", first: int, k: np.ndarray, v: np.ndarray, threads: int, *, isa: str
 ) -> Task:
-    """Tokens of every sequence as float32, from `first` on, counted from the oldest that is held,
-    to k and v [batch, tokens, kv_heads, head_dim].
+    """Copy tokens of every sequence, from `first` on (counted from the oldest held), as float32 to
+    k and v [batch, tokens, kv_heads, head_dim].
     """
     library = cache.library
     to = pointer(library, k), pointer(library, v)
@@ -148,7 +148,7 @@ def unpack_task(
 
 
 def repack_task(before: "Cache", after: "Cache", threads: int, *, isa: str) -> Task:
-    """Grows `before` in place to `after`, which lies over the same memory; by one thread."""
+    """Grow `before` in place to `after`, which lies over the same memory; one thread does it."""
     library = before.library
     args = before.struct, after.struct, library.number("isa", isa)
     return Task(library, library.lib.kvb_task_repack, *args, threads, keep=(before, after))
@@ -157,7 +157,7 @@ def repack_task(before: "Cache", after: "Cache", threads: int, *, isa: str) -> T
 def transpose_task(
     library: Library, source: np.ndarray, to: np.ndarray, threads: int, *, isa: str
 ) -> Task:
-    """Matrices of float32: [matrices, a, b, dim] -> [matrices, b, a, dim]."""
+    """Transpose matrices of float32: [matrices, a, b, dim] -> [matrices, b, a, dim]."""
     matrices, rows, heads, dim = source.shape
     args = pointer(library, source), pointer(library, to), matrices, rows, heads, dim, True
     how = library.number("isa", isa), threads
@@ -173,8 +173,8 @@ def logits_task(
     *,
     isa: str,
 ) -> Task:
-    """Float32 [matrices, width] to row position[0] of each of [matrices, rows, width]. A pass goes
-    on to the next row.
+    """Copy float32 [matrices, width] to row position[0] of each of [matrices, rows, width]. Each
+    pass goes on to the next row.
     """
     place = library.ffi.from_buffer("int64_t[]", position)
     args = pointer(library, source), pointer(library, to), *to.shape, place
@@ -183,7 +183,7 @@ def logits_task(
 
 
 def rewrite(team: Team, cache: "Cache", token: int, k: np.ndarray, v: np.ndarray) -> None:
-    """One token's rows of every sequence anew, in place: k and v [batch, kv_heads, head_dim]."""
+    """Rewrite one token's rows of every sequence in place: k and v [batch, kv_heads, head_dim]."""
     lengths = cache.lengths.copy()
     cache.lengths[:] = token
     with store_task("append", cache, k, v, team.threads, isa=cache.library.isas()[0]) as task:
@@ -206,17 +206,17 @@ def probe_task(
     steps: int = 0,
     piece: int = 0,
 ) -> Task:
-    """A probe over the first `size` bytes of its arenas. `to` is what read reads and every other op
-    writes;
-    `second` is triad's other source. schedule: one by which read prefetches, instead of `distance`.
-    piece: bytes that a pass reads, on from where the last one stopped; 0: all of them.
+    """Make a probe over the first `size` bytes of its arenas. `to`: what op read reads, and what
+    every other op writes. `second`: the other source of triad. schedule: the preset by which read
+    prefetches, instead of `distance`. piece: bytes that one pass reads, going on where the last
+    pass stopped; 0: all bytes.
     """
     args = library.ffi.new("kvb_probe *")
     args.op, args.isa = library.number("op", op), library.number("isa", isa)
     for field, arena in {"a": to, "b": source, "c": second}.items():
         setattr(args, field, arena.base if arena else library.ffi.NULL)
     args.bytes, args.distance, args.steps = size, distance, steps
-    if schedule:  # which a library of before had not
+    if schedule:  # older libraries have no such field
         args.schedule = library.number("schedule", schedule)
     if piece:
         library.refuse_no_pieces()
@@ -225,10 +225,10 @@ def probe_task(
 
 
 def chain(library: Library, memory: Arena | Part, size: int, seed: int) -> None:
-    """Link the lines of its first `size` bytes into one random cycle, for latency."""
+    """Link the cache lines of the first `size` bytes into one random cycle, for latency."""
     library.check(library.lib.kvb_chain(memory.base, size, seed))
 
 
 def pointer(library: Library, array: np.ndarray) -> Address:
-    """To float32 that the caller keeps alive."""
+    """A pointer to float32 data that the caller keeps alive."""
     return library.ffi.cast("float *", array.ctypes.data)

@@ -1,4 +1,4 @@
-"""What a cache will be in memory: its strides and sizes, before it has any."""
+"""Compute a cache's strides and sizes before it has memory."""
 
 from typing import Any
 
@@ -32,7 +32,7 @@ def planned(
     channel: Any = None,
     library: Library | None = None,
 ) -> Struct:
-    """The `kvb_cache *` of a Cache with these arguments: its strides and sizes, and no memory.
+    """The `kvb_cache *` of a Cache with these arguments, with strides and sizes but without memory.
     channel: the scales of K, or True for any.
     """
     library = library_or_default(library)
@@ -57,7 +57,7 @@ def planned(
         cache.k.tensor, cache.v.tensor = positive("tensor", tensor, 2)
     _refuse_less_than_one(window=window, v_dim=v_dim)
     if place("kept", kept) and window is None:
-        raise BadArgument(f"kept is {kept}, and there is no window", "say how many are the last")
+        raise BadArgument(f"kept is {kept}, but no window is given", "give window too")
     fits = window is not None and window <= cache.capacity and not kept
     cache.ring = fits if ring is None else bool(ring)
     needed = cache.batch * -(-cache.capacity // max(cache.block_tokens, 1))
@@ -74,7 +74,7 @@ def library_or_default(asked: Library | None) -> Library:
 
 
 def _refuse_less_than_one(window: int | None, v_dim: int | None) -> None:
-    """Of what may be left out, and is 0 in C then."""
+    """Refuse 0 and less for an argument whose 0 means "left out" in C."""
     for name, count, other in (("window", window, "all tokens"), ("v_dim", v_dim, "head_dim")):
         if count is not None and whole(name, count) < 1:
             raise BadArgument(f"{name} is {count}", f"at least 1, or None for {other}")

@@ -1,8 +1,9 @@
-"""Kernels of somebody else: a shared object whose functions are called for the units that our
-threads cut.
+"""Plug-ins: shared objects with other people's kernels. Our threads call their functions, one work
+unit a call.
 
-It is foreign code. A process that lists kernels, plans or reports never loads it: another one does,
-and tells what it found. It is loaded for good where its kernels run, see kvbench.worker.
+A plug-in is foreign code. A process that lists kernels, plans or reports never loads it: a child
+process loads it, and reports what it found. Only the process that runs its kernels loads it for
+good (see kvbench.worker).
 """
 
 import re
@@ -29,59 +30,59 @@ _OP = "decode"
 _WORD = re.compile(r"[a-z0-9_]{1,32}")
 _QUERIES, _MASK = "KVB_TAKES_QUERIES", "KVB_TAKES_MASK"
 _SOFTCAP, _SLOPE, _CHANNEL = "KVB_TAKES_SOFTCAP", "KVB_TAKES_SLOPE", "KVB_TAKES_CHANNEL"
-# sinks and kept tokens are the library's own work
+# the library itself handles sinks and kept tokens
 _TAKEN = (_QUERIES, _MASK, _SOFTCAP, _SLOPE, _CHANNEL)
-_AT = "@"  # between a variant and the stem of its plug-in, where two have it
-_ALL = "all"  # of the words of an axis: none of them may be called so
-_EXAMPLE = "kvbench verify --example shows how one is made"
-_PATIENCE = 30.0  # seconds that loading it and listing its kernels may take
-_EXPORTED = (b"kvb_kernels\0", b"kvb_plugin\0")  # as a shared object names what it exports
+_AT = "@"  # parts a variant from the plug-in's file stem, if two plug-ins have the variant
+_ALL = "all"  # a word of every axis, so that no variant may have this name
+_EXAMPLE = "see kvbench verify --example for how to make a plug-in"
+_PATIENCE = 30.0  # seconds for loading a plug-in and listing its kernels
+_EXPORTED = (b"kvb_kernels\0", b"kvb_plugin\0")  # as the symbols stand in a shared object
 _symbol = cffi.FFI()
-# of plug-ins alone: abi.h cannot declare what the library lacks
+# declared for plug-ins only: abi.h cannot declare what the library lacks
 _symbol.cdef("extern int32_t kvb_plugin;")
 
 
 def opened(
     ffi: cffi.FFI, path: Path, hint: str = "a shared object for this machine is needed"
 ) -> Any:
-    """A shared object, by path."""
+    """Open a shared object by path."""
     try:
         return ffi.dlopen(str(path.absolute()))
     except OSError as error:
-        # cffi goes on about names that are no paths
+        # cffi's message also lists places where it did not look by path
         why = str(error).partition(".  Additionally")[0]
         raise BadLibrary(why, hint) from None
 
 
 def is_plugin(path: Path | str, hint: str = _EXAMPLE) -> bool:
-    """Whether a shared object is a plug-in, and not a library of kernels. `hint`: where it is
+    """Whether a shared object is a plug-in, not a kernel library. `hint`: for the error if it is
     neither.
     """
     path = Path(path)
     with named.opened(path) as file:
         exported = file.read()
-    if not any(name in exported for name in _EXPORTED):  # another project's is not even loaded
+    if not any(name in exported for name in _EXPORTED):  # it is not even loaded
         raise BadLibrary(
-            f"{path} is neither a kernel library of kvbench nor a plug-in: it has no kvb_kernels",
+            f"{path} is neither a kernel library of kvbench nor a plug-in: it lacks kvb_kernels",
             hint,
         )
     return _looked_at(_version, path) is not None
 
 
 def _looked_at(look: Any, path: Path, *args: Any) -> Any:
-    """What a look finds, in a process of its own."""
+    """Call `look` in a child process that loads the plug-in."""
     try:
         return apart(look, path, *args, patience=_PATIENCE)
     except Ended as end:
         raise BadLibrary(
-            f"{path}: the process that loaded it {end.how}", "mend what it does when it is loaded"
+            f"{path}: the process that loaded it {end.how}", "fix what the plug-in does on loading"
         ) from None
 
 
 def _version(path: Path) -> int | None:
     try:
         return opened(_symbol, path).kvb_plugin
-    except (AttributeError, KeyError):  # what cffi says of a variable that is not there
+    except (AttributeError, KeyError):  # cffi raises these for a missing variable
         return None
 
 
@@ -92,9 +93,9 @@ def _listed(path: Path, library: Path, interface: Path) -> dict[Kernel, int]:
 
 
 class Asked(NamedTuple):
-    """What a decode asks for that a plug-in's kernel need not take. ragged: whether sequences have
-    different numbers of queries. softcap, slopes: whether scores have them. channel: whether K has
-    scales of channels.
+    """What a decode asks for that a plug-in's kernel need not take. ragged: sequences have
+    different numbers of queries. softcap, slopes: scores have them. channel: K has scales by
+    channel.
     """
 
     queries: int = 1
@@ -106,10 +107,10 @@ class Asked(NamedTuple):
     channel: bool = False
 
     def missing(self, takes: int, lib: Any) -> str:
-        """Why it is refused by a kernel that takes this sum of KVB_TAKES_*; empty if it is not."""
+        """Why a kernel with this sum of KVB_TAKES_* refuses it; empty if it does not."""
         several = f"{self.queries} queries of a sequence"
         if self.queries > 1 and self.window:
-            return f"{several} with a window, which no plug-in is told of"
+            return f"{several} with a window, which plug-ins cannot take"
         asked = {
             several: self.queries > 1 and _QUERIES,
             "different numbers of queries": self.ragged and _QUERIES,
@@ -128,8 +129,8 @@ ONE_QUERY = Asked()
 
 
 class Plugins:
-    """All that stand beside `library`. A variant that two of them have is told apart by the stem of
-    the file: a library that is asked for `textbook@old` goes by the `textbook` of old.so.
+    """All plug-ins of a `library`. If two have the same variant, the stem of the file tells them
+    apart: `textbook@old` is the variant `textbook` of old.so.
     """
 
     def __init__(self, paths: Iterable[Path | str], library: "Library") -> None:
@@ -140,7 +141,7 @@ class Plugins:
             if other is not plugin.path:
                 raise BadArgument(
                     f"--plugin: {other} and {plugin.path} are both called {plugin.stem}",
-                    "rename one: a plug-in is told apart by the stem of its file",
+                    "rename one: plug-ins are told apart by the stem of the file",
                 )
 
     def __bool__(self) -> bool:
@@ -152,14 +153,14 @@ class Plugins:
 
     @cached_property
     def _shared(self) -> set[str]:
-        """Variants that more than one has. Of one plug-in alone nothing need be listed."""
+        """Variants that several plug-ins have. A single plug-in need not be listed for that."""
         if len(self.each) < 2:
             return set()
         offers = Counter(variant for plugin in self.each for variant in plugin.variants)
         return {variant for variant, count in offers.items() if count > 1}
 
     def told(self, plugin: "Plugin") -> tuple[Kernel, ...]:
-        """A plug-in's kernels, by the names that they have here."""
+        """A plug-in's kernels, by their names in this set."""
         return tuple(
             (
                 replace(kernel, variant=f"{kernel.variant}{_AT}{plugin.stem}")
@@ -178,7 +179,9 @@ class Plugins:
         return tuple(dict.fromkeys(kernel.variant for kernel in self.kernels))
 
     def of(self, variant: str) -> "Plugin":
-        """Whose it is. Where the name says that, no other plug-in is listed."""
+        """The plug-in that has a variant. If the name says which one, no other plug-in is
+        listed.
+        """
         stem = variant.partition(_AT)[2]
         for plugin in self.each:
             if plugin.stem == stem if stem else len(self.each) == 1 or variant in plugin.variants:
@@ -186,13 +189,13 @@ class Plugins:
         raise unknown_word("variant", variant, self.variants)
 
     def refuse_lacking(self, *words: str) -> None:
-        """A variant, layout, dtype and isa that none has a kernel for."""
+        """Refuse a variant, layout, dtype and isa for which no plug-in has a kernel."""
         variant, *cell = words
         self.of(variant).refuse_lacking(variant.partition(_AT)[0], *cell)
 
     def untaken(self, asked: Asked, *words: str) -> str:
-        """Why the kernel for a variant, layout, dtype and isa does not take it; empty if it
-        does.
+        """Why the kernel for a variant, layout, dtype and isa refuses what is asked; empty if it
+        does not.
         """
         variant, *cell = words
         plugin = self.of(variant)
@@ -204,23 +207,21 @@ class Plugins:
             raise BadArgument(what, f"ask for less; {_EXAMPLE}")
 
     def run(self, *words: str) -> Any:
-        """The function for a variant, layout, dtype and isa. Its plug-in is loaded into this
-        process, and no other.
+        """The function for a variant, layout, dtype and isa. Loads only its plug-in into this
+        process.
         """
         variant, *cell = words
         return self.of(variant).run(variant.partition(_AT)[0], *cell)
 
 
 class Plugin:
-    """A plug-in beside `library`. What is wrong with it is told when its kernels are first asked
-    for.
-    """
+    """A plug-in of a `library`. Errors in it are raised when its kernels are first asked for."""
 
     def __init__(self, path: Path | str, library: "Library") -> None:
         self.path, self._library = Path(path), library
         if not self.path.is_file():
             raise BadLibrary(
-                f"cannot read {path}: there is no such file", "name a plug-in that is there"
+                f"cannot read {path}: the file does not exist", "name an existing plug-in"
             )
 
     @property
@@ -233,8 +234,8 @@ class Plugin:
 
     @cached_property
     def takes(self) -> dict[Kernel, int]:
-        """What it lists, all of it checked against the library's words: kernels, and of each the
-        sum of KVB_TAKES_*. It is not loaded into this process.
+        """List its kernels, checked against the library's words, each with its sum of KVB_TAKES_*.
+        The plug-in is not loaded into this process.
         """
         found = _looked_at(_listed, self.path, self._library.path, self._library.interface)
         if not found:
@@ -243,7 +244,7 @@ class Plugin:
 
     @property
     def stem(self) -> str:
-        """Its file's, as a word that stands in names of points."""
+        """The stem of its file, as a word that can stand in names of points."""
         return re.sub(r"[^A-Za-z0-9_-]", "_", self.path.stem)
 
     @property
@@ -252,11 +253,13 @@ class Plugin:
 
     @cached_property
     def rows(self) -> tuple[tuple[Kernel, int, Any], ...]:
-        """Its kernels, what each takes, and their functions. Here it is loaded."""
+        """Its kernels, what each takes, and their functions. This loads the plug-in into this
+        process.
+        """
         library = self._library
         version, ours = _version(self.path), library.plugin_version
         if version is None:
-            raise BadLibrary(f"{self.path} is no plug-in: it does not export kvb_plugin", _EXAMPLE)
+            raise BadLibrary(f"{self.path} is not a plug-in: it lacks kvb_plugin", _EXAMPLE)
         if version != ours:
             raise BadLibrary(
                 f"{self.path} is a plug-in of version {version}, and {library.path.name} takes"
@@ -269,15 +272,15 @@ class Plugin:
             if kernel.id in found:
                 raise BadLibrary(
                     f"{where}: {kernel.id} is listed twice",
-                    "kvb_kernels returns null behind its last kernel",
+                    "kvb_kernels must return null after its last kernel",
                 )
             found[kernel.id] = (kernel, row.takes, row.run)
-        # no other process need look
+        # No other process has to load it now.
         self.takes = {kernel: takes for kernel, takes, _ in found.values()}
         return tuple(found.values())
 
     def refuse_lacking(self, *words: str) -> None:
-        """A variant, layout, dtype and isa that it has no kernel for."""
+        """Refuse a variant, layout, dtype and isa for which the plug-in has no kernel."""
         variant, *cell = words
         offered = [
             kernel.id.split(".", 2)[2] for kernel in self.kernels if kernel.variant == variant
@@ -295,7 +298,7 @@ class Plugin:
         return functions[".".join(words)]
 
     def taken(self, *words: str) -> int:
-        """What its kernel for a variant, layout, dtype and isa takes."""
+        """The sum of KVB_TAKES_* of its kernel for a variant, layout, dtype and isa."""
         takes = {kernel.id.split(".", 1)[1]: own for kernel, own in self.takes.items()}
         self.refuse_lacking(*words)
         return takes[".".join(words)]
@@ -332,7 +335,7 @@ class Plugin:
         chars = getattr(row, name)
         text = b"" if chars == self._library.ffi.NULL else self._library.ffi.string(chars)
         if not text or not text.isascii() or not text.decode().isprintable():
-            raise BadLibrary(f"{where}: {name} is no printable text", _EXAMPLE)
+            raise BadLibrary(f"{where}: {name} is not printable text", _EXAMPLE)
         return text.decode()
 
     def _refuse_words(self, where: str, kernel: Kernel) -> None:
@@ -346,10 +349,10 @@ class Plugin:
             raise BadLibrary(f"{where}: op {kernel.op!r} cannot be plugged in", f"only {_OP} can")
         if not _WORD.fullmatch(kernel.variant):
             raise BadLibrary(
-                f"{where}: variant {kernel.variant!r} is no word",
-                "up to 32 small letters, digits and underscores",
+                f"{where}: variant {kernel.variant!r} is not a valid name",
+                "use at most 32 lower-case letters, digits and underscores",
             )
         if kernel.variant in (_ALL, *library.own_variants):
             raise BadLibrary(
-                f"{where}: variant {kernel.variant} is taken", "choose a word of your own"
+                f"{where}: variant {kernel.variant} already exists", "choose another name"
             )

@@ -1,5 +1,5 @@
-"""Several queries of a sequence in a step: how many each sequence has, and which of its tokens they
-attend to, as the library is told.
+"""Several queries of a sequence in one step, as the library is told: how many each sequence has,
+and which tokens they attend to.
 """
 
 from typing import Any
@@ -12,7 +12,7 @@ from kvbench.native.arguments import floats
 
 
 def asked_of(q: Any, batch: int, head_dim: int) -> np.ndarray:
-    """float32 [batch, q_heads, head_dim], or [batch, q, q_heads, head_dim]."""
+    """Check q: float32 [batch, q_heads, head_dim] or [batch, q, q_heads, head_dim]."""
     heads = ("q_heads", head_dim)
     array = floats("q", q, (batch, *heads), (batch, "q", *heads))
     if queries_of(array) > MOST_QUERIES:
@@ -23,23 +23,23 @@ def asked_of(q: Any, batch: int, head_dim: int) -> np.ndarray:
 
 
 def queries_of(q: np.ndarray) -> int:
-    """Of each sequence."""
+    """The number of queries of each sequence."""
     return q.shape[1] if q.ndim == 4 else 1
 
 
 def attended(
     q: np.ndarray, lengths: np.ndarray, mask: Any, tree: Any, queries: Any
 ) -> dict[str, Any]:
-    """`mask`, `tree` and `ends` of decode_task, without those that say nothing.
+    """The fields `mask`, `tree` and `ends` of decode_task, without those that change nothing.
 
-    tree: booleans [q, q] or [batch, q, q]. queries: [batch], how many of them each sequence has.
+    tree: booleans [q, q] or [batch, q, q]. queries: [batch], how many queries each sequence has.
     """
     found: dict[str, Any] = {}
     most = queries_of(q)
     if not isinstance(mask, str) or mask not in MASKS:
         raise unknown_word("mask", mask, MASKS)
     if tree is not None and mask not in (CHAIN, TREE):
-        raise BadArgument(f"tree: mask {mask} has none", "leave out one of them")
+        raise BadArgument(f"a tree is given, but mask is {mask}", "leave out one of the two")
     if mask == TREE and tree is None:
         raise BadArgument(
             "mask tree needs a tree", f"tree: booleans [{most}, {most}], a row for each query"
@@ -55,11 +55,11 @@ def attended(
 
 
 def _counted(queries: Any, batch: int, most: int) -> np.ndarray:
-    """int64 [batch]."""
+    """Check the queries of each sequence: int64 [batch]."""
     try:
         counts = np.asarray(queries)
     except (TypeError, ValueError) as error:
-        raise BadArgument(f"queries is no array: {error}", _counts(batch, most)) from None
+        raise BadArgument(f"queries is not an array: {error}", _counts(batch, most)) from None
     if counts.shape != (batch,) or counts.dtype.kind not in "iu":
         raise BadArgument(
             f"queries is of {counts.dtype} and the shape {list(counts.shape)}",
@@ -77,11 +77,13 @@ def _counts(batch: int, most: int) -> str:
 
 
 def _words(tree: Any, batch: int, most: int) -> np.ndarray:
-    """uint32 [batch, q]: bit i of a query's word is the i-th of the newest tokens."""
+    """Turn a tree into uint32 [batch, q]: bit i of a query's word stands for the i-th of the newest
+    tokens.
+    """
     try:
         rows = np.asarray(tree)
     except (TypeError, ValueError) as error:
-        raise BadArgument(f"tree is no array: {error}", _trees(batch, most)) from None
+        raise BadArgument(f"tree is not an array: {error}", _trees(batch, most)) from None
     square = (most, most)
     if rows.dtype != bool or rows.shape not in (square, (batch, *square)):
         raise BadArgument(
@@ -97,9 +99,9 @@ def _trees(batch: int, most: int) -> str:
 
 
 def _ends(lengths: np.ndarray, queries: np.ndarray, most: int, mask: str) -> np.ndarray:
-    """int64 [batch, q]: how many of its sequence's tokens each query attends to. 0: there is no
-    such query.
+    """int64 [batch, q]: how many of its sequence's tokens each query attends to; 0 for a query that
+    the sequence does not have.
     """
     query, own = np.arange(most), queries[:, None]
-    after = own - 1 - query if mask == CHAIN else 0  # tokens that come after the query's own
+    after = own - 1 - query if mask == CHAIN else 0  # tokens behind the query's own
     return np.where(query < own, np.maximum(0, lengths[:, None] - after), 0)

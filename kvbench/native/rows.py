@@ -1,4 +1,4 @@
-"""What the rows of a cache are made of, as abi.h tells at kvb_cache."""
+"""How the rows of a cache are stored, as described at kvb_cache in abi.h."""
 
 import itertools
 from functools import cache as once
@@ -10,27 +10,27 @@ from kvbench.native.cache import Cache
 from kvbench.native.library import Library
 
 _LINE = 64
-LANES = 16  # tokens of a block in which rows lie transposed
-SCALE = 2  # bytes of a scale before the codes of a packed row's part
+LANES = 16  # tokens in a block with transposed rows
+SCALE = 2  # bytes of the scale in front of the codes of a packed row's part
 _SIDE, _TOGETHER = 16, 4  # codes and tokens of a quad
 
 
 @once
 def block_of(dtype: str, library: Library | None = None) -> tuple[int, int]:
-    """Elements and bytes: of one element, or of as many as a packed row keeps together. Other rows
-    are whole lines.
+    """Elements and bytes of the smallest unit of a row: one element, or a packed row's part. Rows
+    of single elements fill whole cache lines.
     """
 
     def row(elements: int) -> int:
         return Cache.planned(1, elements, 1, dtype=dtype, library=library).k.row_bytes
 
     if row(1) % _LINE == 0:
-        return 1, row(_LINE) // _LINE  # elements that fill lines leave nothing over
+        return 1, row(_LINE) // _LINE  # elements that fill lines exactly
     return next(count for count in itertools.count(1) if row(count + 1) > row(1)), row(1)
 
 
 def packed(count: int, dtype: str) -> int:
-    """Bytes of so many elements."""
+    """Bytes of `count` elements."""
     elements, size = block_of(dtype)
     return -(-count // elements) * size
 
@@ -38,7 +38,7 @@ def packed(count: int, dtype: str) -> int:
 def plane_bytes(
     cache: Cache, token: int, head: int, sequence: int = 0, plane: str = "k"
 ) -> np.ndarray:
-    """Where each byte of a token's row lies in the plane: side by side, or transposed."""
+    """The offset in the plane of each byte of a token's row, which may be transposed."""
     own, row = getattr(cache.struct, plane), cache.place(token, head, sequence, plane)[0]
     places = block_places(cache, plane)
     if places is None:
@@ -48,7 +48,9 @@ def plane_bytes(
 
 
 def block_places(cache: Cache, plane: str) -> np.ndarray | None:
-    """[LANES rows][bytes of one]: where a block has them; None where the plane's rows lie whole."""
+    """[LANES rows][bytes of one row]: byte offsets in a block; None if the plane's rows are not
+    transposed.
+    """
     dtype, row_bytes = cache.half(plane)[0], getattr(cache.struct, plane).row_bytes
     cell = cache.library.cell(cache.layout, dtype, plane)
     if not cell:
@@ -71,7 +73,7 @@ def _code_places(code: np.ndarray, lane: np.ndarray, cell: int) -> np.ndarray:
 
 
 def token_bytes(cache: Cache, token: int, head: int, sequence: int = 0) -> list[np.ndarray]:
-    """Where the bytes of K and V of a token lie in a cache's memory, and of their scales where rows
+    """The offsets in a cache's memory of a token's bytes of K and V, and of their scales if rows
     have any.
     """
     found, begin = list[np.ndarray](), 0
@@ -81,7 +83,7 @@ def token_bytes(cache: Cache, token: int, head: int, sequence: int = 0) -> list[
         begin += own.bytes
     for plane, own in zip(PLANES, planes, strict=True):
         if own.scale_bytes:
-            # scales lie side by side one way or the other
+            # Scales lie side by side in both orders.
             width = min(own.scale_token_stride, own.scale_head_stride)
             found.append(begin + cache.place(token, head, sequence, plane)[1] + np.arange(width))
             begin += own.scale_bytes

@@ -1,4 +1,4 @@
-"""What is done to the scores of a decode, as the library is told: see kvbench/model/scores.py."""
+"""What changes the scores of a decode, as the library is told: see kvbench/model/scores.py."""
 
 from typing import Any
 
@@ -12,7 +12,7 @@ from kvbench.native.library import Library
 def reshaped(
     library: Library, q_heads: int, sinks: Any, softcap: Any, slopes: Any
 ) -> dict[str, Any]:
-    """Fields of kvb_decode, without those that change nothing. sinks, slopes: [q_heads]."""
+    """The fields of kvb_decode that change scores. sinks, slopes: [q_heads]."""
     own: dict[str, Any] = {}
     if cap := _cap(softcap):
         own["softcap"] = cap
@@ -26,5 +26,5 @@ def _cap(softcap: Any) -> float:
     with np.errstate(over="ignore"):
         cap = float(floats("softcap", softcap, ()))
     if not 0 <= cap < np.inf:
-        raise BadArgument(f"softcap is {cap:g}", "a number above 0, or 0 for scores without a cap")
+        raise BadArgument(f"softcap is {cap:g}", "give a number above 0, or 0 for no cap")
     return cap

@@ -1,5 +1,5 @@
-"""Ops on given arguments, checked and planned once, and persistent threads that run them as often
-as wanted.
+"""Tasks: ops on given arguments, checked and planned once. Teams: persistent threads that run tasks
+as often as wanted.
 """
 
 from collections.abc import Collection, Sequence
@@ -15,11 +15,11 @@ from kvbench.units import gbps
 
 
 class Task(Owned):
-    """`make` is one of the library's kvb_task_… functions, called with `args` and a place for the
-    new task.
+    """An op with its arguments. `make`: one of the library's kvb_task_… functions, called with
+    `args` and a place for the new task.
 
-    `keep` names whatever C memory the task reaches (structs, arrays, arenas): it lives as long as
-    the task.
+    `keep` holds all C memory that the task reaches (structs, arrays, arenas) as long as the task
+    lives.
     """
 
     _hint = "make another one"
@@ -35,13 +35,13 @@ class Task(Owned):
         self._keep = ()
 
     def sum(self) -> int:
-        """What a twin or a read probe says that it has loaded so far."""
+        """The sum of what a twin or a read probe has loaded so far."""
         found = self.library.ffi.new("uint32_t *")
         self.library.check(self.library.lib.kvb_task_sum(self.pointer, found))
         return int(found[0])
 
     def traffic(self) -> Traffic:
-        """What one pass moves and computes."""
+        """Bytes and operations of one pass."""
         traffic = self.library.ffi.new("kvb_traffic *")
         self.library.check(self.library.lib.kvb_task_traffic(self.pointer, traffic))
         named = ((name, name.removeprefix("bytes_")) for name in Traffic.__dataclass_fields__)
@@ -50,14 +50,12 @@ class Task(Owned):
 
 def _one_library(task: Task, library: Library) -> None:
     if task.library is not library:
-        raise BadArgument(
-            "a task belongs to another library than what it is for", "make both with one Library"
-        )
+        raise BadArgument("a task belongs to another library", "make both with one Library")
 
 
 class Series(Task):
-    """Tasks done one after the other, as one pass of all of them. `kinds`: for each the place of
-    its time in Times.stage_share, 0 to 2. The same task may stand at several places.
+    """Several tasks done one after another as one pass. `kinds`: for each task, the index of its
+    time in Times.stage_share, 0 to 2. A task may occur several times.
     """
 
     def __init__(
@@ -66,7 +64,7 @@ class Series(Task):
         self.tasks, ffi = tuple(tasks), library.ffi
         if not library.takes_series:
             name = library.path.name
-            raise Unsupported(f"{name} is older than whole steps", "leave out points of op step")
+            raise Unsupported(f"{name} is too old for whole steps", "leave out points of op step")
         for task in self.tasks:
             _one_library(task, library)
         if len(kinds) != len(self.tasks):
@@ -79,16 +77,16 @@ class Series(Task):
         super().__init__(library, library.lib.kvb_task_series, *args)
 
     def refuse_closed(self) -> None:
-        """The library reaches every part of an open series."""
+        """Refuse a series with a closed task: the library reaches every task of an open series."""
         for task in self.tasks:
             _ = task.pointer
 
 
 @dataclass(frozen=True, slots=True)
 class Load:
-    """What a team does while another one runs: passes over its tasks, round robin, `ahead` of them
-    before that run begins. pause: after each unit of work a thread waits so many times as long as
-    the unit took.
+    """What a team does while another team runs: passes over its tasks, round robin. It does `ahead`
+    passes before that run begins. pause: after a unit of work a thread waits this many times as
+    long as the unit took.
     """
 
     team: "Team"
@@ -97,13 +95,15 @@ class Load:
     pause: float = 0.0
 
     def gbps(self, times: Times) -> float:
-        """What it moved while those times were taken. All its tasks move equally many bytes."""
+        """GB/s that the load moved while `times` were taken. All its tasks move equally many
+        bytes.
+        """
         moved = self.tasks[0].traffic().bytes_compulsory
         return gbps(moved * times.load_passes, times.load_seconds)
 
 
 class Team(Owned):
-    """`threads` threads, thread i pinned to cpus[i] where cpus are given. They sleep whenever
+    """`threads` persistent threads; thread i is pinned to cpus[i] if cpus are given. They sleep if
     nothing runs.
     """
 
@@ -133,13 +133,13 @@ class Team(Owned):
         between: Task | None = None,
         load: Load | None = None,
     ) -> Times:
-        """`passes` passes, round robin over the tasks. `between` runs untimed before every pass.
-        load: what another team does meanwhile.
+        """Run `passes` passes, round robin over the tasks, and return their times. `between` runs
+        untimed before every pass. load: what another team does meanwhile.
         """
         ffi = self.library.ffi
         for task in tasks if between is None else (*tasks, between):
             self._refuse_foreign(task)
-        passes = place("passes", passes, 1 << 31)  # whose times are kept
+        passes = place("passes", passes, 1 << 31)  # every pass's time is kept
         times = ffi.new("kvb_run_times *")
         pass_seconds = ffi.new("double[]", max(passes, 1))
         thread_seconds = ffi.new("double[]", self.threads)
@@ -162,7 +162,7 @@ class Team(Owned):
             task.refuse_closed()
 
     def _run_beside(self, run: tuple[Any, ...], load: Load) -> tuple[int, float]:
-        """Passes of the load, and their seconds."""
+        """Run beside a load; return the load's passes and their seconds."""
         self.library.refuse_no_loads()
         if instance("load: its team", load.team, Team).library is not self.library:
             raise BadArgument(
@@ -180,8 +180,8 @@ class Team(Owned):
 
 
 class Teams:
-    """One for each number of threads, made when it is first asked for. `lock` is held while one of
-    them works, or what they work on is given back.
+    """A team for each number of threads, made when first asked for. Hold `lock` while a team works,
+    and while memory that teams work on is given back.
     """
 
     def __init__(self, library: Library) -> None:

@@ -1,5 +1,5 @@
-"""Other engines' decode attention, as peers of our kernels. Each is a class behind an entry point
-of the group `kvbench.peers`; interface.py says what it has. Its engine is imported in a process of
-its own alone, which may be another Python's: what that process imports of ours needs NumPy and
-nothing else, so nothing is imported here.
+"""Other engines' decode attention, as peers of our kernels. Each peer is a class behind an entry
+point of the group `kvbench.peers`; interface.py describes it. The engine is imported only in a
+process of its own, perhaps under another Python. What that process imports from us may need nothing
+but NumPy, so nothing is imported here.
 """

@@ -1,7 +1,7 @@
-"""Begins the process of a peer: a file that this Python runs, or another one. It reads a line of
-JSON from standard input: `cpus`, on which it is before anything that may begin threads is imported;
-`packages`, where those lie that the other Python does not have, ours among them; `parent`, with
-which it ends, stopped or not; and `pipe`.
+"""Start the process of a peer; this or another Python runs this file. It reads a line of JSON from
+standard input. `cpus`: the CPUs to run on, set before an import can start threads. `packages`:
+where packages lie that the other Python lacks, ours among them. `parent`: the process to end with,
+even while stopped. `pipe`: the pipe to answer through.
 """
 
 import importlib.util
@@ -25,7 +25,7 @@ def main() -> None:
 
 
 def _bring(name: str, file: str, folders: list[str] | None) -> None:
-    """Makes a package known by where it lies, and nothing that lies beside it."""
+    """Make one package importable from its folder, without its neighbours there."""
     spec = importlib.util.spec_from_file_location(name, file, submodule_search_locations=folders)
     assert spec and spec.loader
     sys.modules[name] = module = importlib.util.module_from_spec(spec)

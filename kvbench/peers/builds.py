@@ -1,5 +1,5 @@
-"""The words of engines that a run measures: `ggml`; or, of two builds of it, `ggml@old` and
-`ggml@new`. A build is a library, or an interpreter that the engine is installed for, or both.
+"""Words for the engines that a run measures: `ggml`; or for two builds of it, `ggml@old` and
+`ggml@new`. A build is a library, an interpreter that the engine is installed for, or both.
 """
 
 import re
@@ -12,13 +12,13 @@ from kvbench.errors import BadArgument
 
 AT = "@"
 _PYTHON = "bin/python"
-_ODD = re.compile(r"[^A-Za-z0-9._-]+")  # what a point's name shall not have
+_ODD = re.compile(r"[^A-Za-z0-9._-]+")  # not allowed in a point's name
 
 
 @dataclass(frozen=True, slots=True)
 class Build:
-    """`path` of a library, `python` of an interpreter; empty where the engine's own package, or
-    this interpreter, does.
+    """`path` of a library, `python` of an interpreter; empty means the engine's own package, or
+    this interpreter.
     """
 
     path: str = ""
@@ -26,17 +26,19 @@ class Build:
 
 
 def engine_of(text: str) -> str:
-    """`ggml`, of `ggml@old` and of `ggml@old=/x/libggml.so`."""
+    """The engine's name, `ggml`, from `ggml@old` or `ggml@old=/x/libggml.so`."""
     return text.partition("=")[0].partition(AT)[0]
 
 
 def build_of(word: str, paths: Mapping[str, str], pythons: Mapping[str, str]) -> Build:
-    """From what a plan keeps: paths of libraries and of interpreters, by word."""
+    """The build of a word, from a plan's paths of libraries and interpreters by word."""
     return Build(paths.get(word, ""), pythons.get(word, ""))
 
 
 def build_at(asked: str, hint: str) -> Build:
-    """`asked`: a library; or an interpreter, or the folder that holds its bin/python."""
+    """The build at a path. `asked`: a library, an interpreter, or the folder that holds
+    bin/python.
+    """
     path = Path(asked)
     if not path.exists():
         raise BadArgument(f"{asked} is neither a library nor an interpreter", hint)
@@ -50,22 +52,22 @@ def build_at(asked: str, hint: str) -> Build:
 def builds(
     engines: Iterable[str], paths: Sequence[str] = (), pythons: Sequence[str] = ()
 ) -> dict[str, Build]:
-    """By word. `paths` and `pythons`: "ggml=/old/libggml.so", or "ggml@old=/x/libggml.so" where
-    the label is given. An engine with two of one kind has two words; one of the other kind serves
-    both.
+    """Builds by word. `paths` and `pythons`: "ggml=/old/libggml.so", or with a label
+    "ggml@old=/x/libggml.so". An engine with two libraries (or interpreters) has two words; a single
+    interpreter (or library) serves both.
     """
     known = [_named(paths, "library"), _named(pythons, "interpreter")]
     found: dict[str, Build] = {}
     engines = [*engines]
     for engine in {**known[0], **known[1]}:
         if engine not in engines:
-            raise BadArgument(f"{engine} is left out, and a build of it is named", "ask for both")
+            raise BadArgument(f"a build of {engine} is given, but not the engine", "ask for both")
     for engine in engines:
         own = [named.get(engine, {"": ""}) for named in known]
         if all(len(each) > 1 for each in own) and own[0].keys() != own[1].keys():
             raise BadArgument(
                 f"{engine} has several libraries and several interpreters",
-                f"say which belong together: {engine}{AT}LABEL=PATH, with one label for both",
+                f"pair them with labels: {engine}{AT}LABEL=PATH, with one label for both",
             )
         for path, python in product(*own):
             if path and python and path != python:
@@ -77,15 +79,15 @@ def builds(
 
 
 def absolute_path(text: str) -> str:
-    """ "ggml=x.so" with an absolute path: a run may be resumed from another folder. No link is
-    followed: an interpreter's folder says which packages it has.
+    """Make the path in "ggml=x.so" absolute, because a run may be resumed from another folder.
+    Links are not followed: an interpreter's folder decides which packages it has.
     """
     word, equals, path = text.partition("=")
     return f"{word}={Path(path).absolute()}" if equals and path else text
 
 
 def _named(texts: Sequence[str], what: str) -> dict[str, dict[str, str]]:
-    """By engine, and by label, a path; the label is empty where there is one path without."""
+    """Paths by engine and label. The label is empty if an engine has one path without a label."""
     asked: dict[str, list[tuple[str, str]]] = {}
     for text in texts:
         word, equals, path = text.partition("=")
@@ -98,14 +100,14 @@ def _named(texts: Sequence[str], what: str) -> dict[str, dict[str, str]]:
         made = iter(labels([path for label, path in own if not label]))
         named = {label or next(made): path for label, path in own}
         if len(named) < len(own):
-            raise BadArgument(f"{engine}: two builds have one label", f"{engine}{AT}LABEL=PATH")
+            raise BadArgument(f"{engine}: two builds share a label", f"{engine}{AT}LABEL=PATH")
         found[engine] = named
     return found
 
 
 def labels(paths: Sequence[str]) -> list[str]:
-    """What tells files apart: of one nothing; else their stems, or else the nearest folders whose
-    names all differ.
+    """Labels that tell files apart: empty for a single file, else their stems, or else the nearest
+    folders whose names all differ.
     """
     if len(paths) < 2:
         return [""] * len(paths)

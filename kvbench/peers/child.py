@@ -1,5 +1,5 @@
-"""What a peer's process does, once begin.py has begun it. It needs NumPy and nothing else, for it
-may be another Python's.
+"""What a peer's process does after begin.py has started it. It may be another Python's process, so
+it needs nothing but NumPy.
 """
 
 import os
@@ -21,11 +21,11 @@ from kvbench.peers.known import told
 
 _HELD = {"resident_bytes": "Rss", "huge_bytes": "AnonHugePages"}
 _SHOWN = 500  # characters of an error
-_EMPTY, _TIMES = 16, 30  # tokens of a step with next to nothing to read; how often it is timed
+_EMPTY, _TIMES = 16, 30  # tokens of a step that reads next to nothing; how often it is timed
 
 
 class LayerRows(Sequence[np.ndarray]):
-    """K or V of each layer: the first one's values with the signs that are its own."""
+    """K or V of each layer: the first layer's values times the layer's own signs."""
 
     def __init__(self, first: np.ndarray, signs: np.ndarray) -> None:
         self._first, self._signs = first, signs
@@ -38,10 +38,10 @@ class LayerRows(Sequence[np.ndarray]):
 
 
 class Child:
-    """What a peer's process is asked for. `where`: of the peer's class, "module:name"."""
+    """What a peer's process can be asked. `where`: the peer's class, "module:name"."""
 
     def about(self, where: str, path: str) -> tuple[str, str, str]:
-        """As told()."""
+        """Call told()."""
         return told(_class(where), path)
 
     def begin(self, where: str, *how: Any) -> None:
@@ -52,7 +52,7 @@ class Child:
     def setup(
         self, sizes: tuple[Any, ...], data: int, signs: np.ndarray, q: np.ndarray
     ) -> tuple[int, dict[str, int], str]:
-        """Bytes of a layer, the memory that it holds, and its flags."""
+        """Set up the engine. Return a layer's bytes, the memory that it takes, and its flags."""
         shape = LayerShape(*sizes)
         self._count, first = len(signs), _values(shape, data)
         own = [signs[:, 0, : shape.head_dim], signs[:, 1, : shape.width_of_v]]
@@ -84,12 +84,12 @@ class Child:
         return peer
 
     def place_code(self) -> int:
-        """As place_anew(), of what the engine has brought."""
+        """Call place_anew() for the code that the engine has loaded."""
         return place_anew(self._known)
 
     def overhead(self) -> float:
-        """Seconds of a layer's step over a few tokens: what the binding and the engine's own
-        threads cost.
+        """Seconds of a layer's step over a few tokens: the cost of the binding and the engine's
+        threads.
         """
         self._small.rest()
         taken = min(self._timed(self._small, [0], 1)[0] for _ in range(_TIMES))
@@ -100,20 +100,20 @@ class Child:
         self._peer.ask(q)
 
     def answer(self, layer: int) -> tuple[int, np.ndarray, float]:
-        """As left(), and the seconds of the step."""
+        """Return what left() does, and the seconds of one step."""
         self._peer.rest()
         taken = self._timed(self._peer, [layer], 1)
         self._last = layer
         return *self.left(), taken[0]
 
     def left(self) -> tuple[int, np.ndarray]:
-        """The layer of the last step, and what that has left."""
+        """The layer of the last step, and its output."""
         return self._last, np.array(self._peer.output(self._last), dtype=np.float64)
 
     def run(self, layers: list[int], passes: int) -> tuple[list[float], int, int]:
-        """Seconds of each pass, after an untimed one that wakes the threads. That goes over a layer
-        before the first, so that no cache has what is timed; and not over the last, so that its
-        answer is not there already.
+        """Seconds of each pass, after an untimed pass that wakes the threads. The untimed pass uses
+        the layer before the first one, so that no cache holds timed data. It avoids the last layer,
+        whose answer would else be there already.
         """
         first, last = layers[0], layers[(passes - 1) % len(layers)]
         back = 1 if (first - 1) % self._count != last else 2
@@ -126,8 +126,8 @@ class Child:
         return taken, after.ru_nivcsw - before.ru_nivcsw, after.ru_minflt - before.ru_minflt
 
     def _timed(self, peer: Any, layers: list[int], passes: int) -> list[float]:
-        """Where a step goes over all layers, as many whole ones as are needed; a pass has its
-        share.
+        """Time the passes. If a step goes over all layers, run as many full steps as needed and
+        give each pass its share.
         """
         step, count = peer.step, self._count if peer.whole else 1
         marks = [perf_counter()]
@@ -138,7 +138,7 @@ class Child:
 
 
 def _values(shape: LayerShape, file: int) -> list[np.ndarray]:
-    """K and V of the first layer, [kv_heads][context][elements], one behind the other."""
+    """K and V of the first layer, [kv_heads][context][elements], read one after the other."""
     dims = shape.kv_heads, shape.context
     found, start = list[np.ndarray](), 0
     for dim in (shape.head_dim, shape.width_of_v):
@@ -154,8 +154,8 @@ def _class(where: str) -> Any:
 
 
 def serve(descriptor: int) -> None:
-    """Answers through this pipe, until it is closed. A copy that an engine has forked, and that
-    comes back from it, ends: it would answer too.
+    """Answer through this pipe until it is closed. If an engine forks and the copy returns here,
+    the copy ends; otherwise both would answer.
     """
     pipe, child, own = Connection(descriptor), Child(), os.getpid()
     while True:
@@ -165,7 +165,7 @@ def serve(descriptor: int) -> None:
             return
         try:
             answer = True, getattr(child, name)(*facts)
-        except Exception as error:  # noqa: BLE001  # whatever it is, it is the peer's
+        except Exception as error:  # noqa: BLE001  # any error is the peer's
             said = f"{type(error).__name__}: {error}"
             answer = False, " ".join(said.split())[:_SHOWN]
         if os.getpid() != own:

@@ -1,5 +1,5 @@
-"""The C-Kernel-Engine's decode attention, over a head-major cache: f32 by its flash kernel, f16 by
-the one for such a cache. PATH is its library, or a folder that holds one.
+"""The C-Kernel-Engine's decode attention over a head-major cache: its flash kernel for f32, its
+kernel for such a cache for f16. PATH: its library, or a folder that holds one.
 """
 
 import ctypes

@@ -1,6 +1,6 @@
-"""Where an engine's code lies in memory. All processes that map a file have it at the same physical
-addresses, for as long as the system keeps it: what these do to a build would be the same in every
-launch, as if it were the code's doing.
+"""Move an engine's code to fresh memory. All processes that map a file share its physical addresses
+as long as the system keeps it. Good or bad addresses would then be the same in every launch, and
+look like a property of the code.
 """
 
 import ctypes
@@ -10,14 +10,14 @@ from mmap import MAP_ANONYMOUS, MAP_PRIVATE, PROT_EXEC, PROT_READ, PROT_WRITE
 from pathlib import Path
 from typing import Any, NamedTuple
 
-_MAYMOVE, _FIXED = 1, 2  # of mremap
-_NO_HUGE = 15  # MADV_NOHUGEPAGE: files have none, either
+_MAYMOVE, _FIXED = 1, 2  # flags of mremap
+_NO_HUGE = 15  # MADV_NOHUGEPAGE: mapped files have no huge pages either
 _FAILED = ctypes.c_void_p(-1).value
-_RIGHTS = {"r-xp": PROT_READ | PROT_EXEC, "r--p": PROT_READ}  # of what nobody writes to
+_RIGHTS = {"r-xp": PROT_READ | PROT_EXEC, "r--p": PROT_READ}  # of mappings that nobody writes to
 
 
 class Mapping(NamedTuple):
-    """Bytes of a file from `start` on."""
+    """A mapped part of a file, at address `start`."""
 
     start: int
     size: int
@@ -26,7 +26,7 @@ class Mapping(NamedTuple):
 
 
 def mapped() -> Iterator[Mapping]:
-    """What this process has of files, but for what may be written to."""
+    """The mapped files of this process that are not writable."""
     for line in Path("/proc/self/maps").read_text().splitlines():
         where, rights, _, _, _, *file = line.split(maxsplit=5)
         if rights in _RIGHTS and file and file[0].startswith("/"):
@@ -35,9 +35,9 @@ def mapped() -> Iterator[Mapping]:
 
 
 def place_anew(known: set[str]) -> int:
-    """Gives what is mapped of other files than these memory of this process's own, at the same
-    virtual addresses. Returns how many bytes. Arm is left alone: its caches of instructions would
-    have to be told.
+    """Copy the mapped code of all files but `known` to memory of this process, at the same virtual
+    addresses. Returns how many bytes. Arm is skipped, because its instruction caches would have to
+    be flushed.
     """
     if platform.machine() != "x86_64":
         return 0
@@ -56,7 +56,7 @@ def _libc() -> Any:
 
 
 def _moved(libc: Any, own: Mapping) -> bool:
-    """Whether the system lets it: some allow no code that was written."""
+    """Whether the move succeeded: some systems forbid running code that was written."""
     anonymous = MAP_PRIVATE | MAP_ANONYMOUS
     copy = libc.mmap(None, own.size, PROT_READ | PROT_WRITE, anonymous, -1, 0)
     if copy == _FAILED:

@@ -1,5 +1,5 @@
-"""ggml's `flash_attn_ext`, as llama.cpp calls it: from the library in the wheel of xllamacpp, or
-another of its builds. The number of rows is padded, and a mask says which of them are tokens.
+"""ggml's `flash_attn_ext`, called as llama.cpp does: from the library in the wheel of xllamacpp, or
+from another build. The number of rows is padded; a mask says which rows are tokens.
 
 Head-major: K and V are tensors of [head_dim, tokens, heads]. Position-major: [head_dim, heads,
 tokens], seen permuted.
@@ -16,13 +16,13 @@ import numpy as np
 from kvbench.peers.interface import Peer, stated
 
 _TYPES = stated("f32 0, f16 1, bf16 30, q8_0 8, q4_0 2")  # enum ggml_type
-_QUERY, _MASK = 0, 1  # their types: GGML_TYPE_F32, GGML_TYPE_F16
-_NODES, _LAYER = 8, 1 << 16  # of a graph; bytes of a layer's tensors and graph without values
-PAD = 256  # tokens: what both engines round up to
-_QUERIES = 16  # what the rows of a mask are rounded up to, for ik_llama.cpp: GGML_KQ_MASK_PAD
-_PRECISION = 10  # GGML_PREC_F32, which llama.cpp asks for
-_BLOCK, _MOST = 32, 7  # of q4_0: elements that share a scale; the largest code
-_CPU = (  # what a build and this CPU may have: ggml_cpu_has_*
+_QUERY, _MASK = 0, 1  # types of query and mask: GGML_TYPE_F32, GGML_TYPE_F16
+_NODES, _LAYER = 8, 1 << 16  # nodes of a graph; bytes of a layer's tensors and graph, not values
+PAD = 256  # tokens: both engines round up to a multiple
+_QUERIES = 16  # rows of a mask are rounded up to a multiple, for ik_llama.cpp: GGML_KQ_MASK_PAD
+_PRECISION = 10  # GGML_PREC_F32, as llama.cpp asks for
+_BLOCK, _MOST = 32, 7  # q4_0: elements that share a scale; the largest code
+_CPU = (  # features that a build and this CPU may have: ggml_cpu_has_*
     "avx2 avx_vnni avx512 avx512_vbmi avx512_vnni avx512_bf16 amx_int8 fma f16c"
     " neon dotprod fp16_va matmul_int8 sve sme riscv_v vsx vxe"
 )
@@ -46,7 +46,7 @@ class _Params(ctypes.Structure):
 
 
 _POINTER, _INT, _LONG, _FLOAT = ctypes.c_void_p, ctypes.c_int, ctypes.c_int64, ctypes.c_float
-_CALLS = {  # what they return, and what they take
+_CALLS = {  # return type, argument types
     "ggml_backend_alloc_ctx_tensors": (_POINTER, _POINTER, _POINTER),
     "ggml_backend_buffer_clear": (None, _POINTER, ctypes.c_uint8),
     "ggml_backend_buffer_free": (None, _POINTER),
@@ -74,13 +74,13 @@ _CALLS = {  # what they return, and what they take
     ),
     "ggml_row_size": (ctypes.c_size_t, _INT, _LONG),
 }
-_OWN = {  # what older ones do not have, or do not mean the same by
+_OWN = {  # functions that older builds lack or define differently
     "ggml_backend_cpu_set_threadpool": (None, _POINTER, _POINTER),
     "ggml_flash_attn_ext_set_prec": (None, _POINTER, _INT),
     "ggml_threadpool_new": (_POINTER, _POINTER),
     "ggml_threadpool_params_init": (None, _POINTER, _INT),
 }
-_SINKS = {"ggml_flash_attn_ext_add_sinks": (None, _POINTER, _POINTER)}  # old ones have none
+_SINKS = {"ggml_flash_attn_ext_add_sinks": (None, _POINTER, _POINTER)}  # older builds lack it
 
 
 class Ggml(Peer):
@@ -89,7 +89,7 @@ class Ggml(Peer):
     kept = "position"
     takes = "q_len window kept v_dim sinks softcap alibi v_dtype"
     package, install = "xllamacpp", "pip install 'kvbench[peers]', or name its library: --ggml PATH"
-    engine = "xllamacpp*.so"  # it has all of ggml in it
+    engine = "xllamacpp*.so"  # it contains all of ggml
     function = "ggml_flash_attn_ext"
 
     def __init__(self, *how):
@@ -122,7 +122,7 @@ class Ggml(Peer):
         lib.ggml_backend_buffer_clear(buffer, 0)
         values = self._array(mask, (masked, self._rows), np.float16)
         values[:, shape.context :] = -np.inf
-        # an engine's slopes are times the mask
+        # ggml multiplies the mask by its slopes
         far = shape.distances if shape.alibi else 0
         values[: shape.q_len, : shape.context] = shape.mask + np.float32(far)
         if sinks:
@@ -144,7 +144,7 @@ class Ggml(Peer):
         return _Half(dtype, dim, kind, self._lib.ggml_row_size(kind, dim))
 
     def _layer(self, shape, mask, sinks):
-        """A graph, and its tensors: the query, K and V, the output."""
+        """Build a layer's graph and tensors: the query, K and V, the output."""
         lib, heads = self._lib, shape.kv_heads
         by_token = self.layout != "head"
         places = (heads, self._rows) if by_token else (self._rows, heads)
@@ -168,13 +168,13 @@ class Ggml(Peer):
         return self._lib.ggml_new_tensor_3d(self._context, kind, *dims)
 
     def _array(self, tensor, dims, kind=np.float32):
-        """Its values where they lie."""
+        """A tensor's values as an array, in place."""
         space = ctypes.c_char * (math.prod(np.atleast_1d(dims)) * np.dtype(kind).itemsize)
         values = np.frombuffer(space.from_address(self._lib.ggml_get_data(tensor)), kind)
         return values.reshape(dims)
 
     def _fill(self, tensor, values, half):
-        """values: [kv_heads][tokens][elements]"""
+        """Store values [kv_heads][tokens][elements] into a tensor."""
         by_token = self.layout != "head"
         values = np.ascontiguousarray(values.transpose(1, 0, 2) if by_token else values, np.float32)
         packs = self._packs(values, half)
@@ -183,7 +183,7 @@ class Ggml(Peer):
         to[: packs.shape[0], : packs.shape[1]] = packs
 
     def _packs(self, values, half):
-        """Each row as ggml stores it."""
+        """Pack each row as ggml stores it."""
         *places, dim = values.shape
         if half.dtype == "q4_0":
             return packed(values).reshape(*places, -1)
@@ -210,7 +210,7 @@ class Ggml(Peer):
         return f"{self.asked}; {' '.join(filter(self._has, _CPU.split()))}"
 
     def _has(self, word):
-        with suppress(AttributeError):  # a library of another time, or of another CPU
+        with suppress(AttributeError):  # older builds, or builds for another CPU, lack it
             return getattr(self._lib, f"ggml_cpu_has_{word}")()
 
     # ---- what a relative of it does in its own way -----------------------------------------------
@@ -229,14 +229,14 @@ class Ggml(Peer):
 
 
 def _free(lib, buffer, context):
-    """ik_llama.cpp has room for 64 contexts at a time."""
+    """Free a layer's memory: ik_llama.cpp has room for only 64 contexts at a time."""
     lib.ggml_backend_buffer_free(buffer)
     lib.ggml_free(context)
 
 
 def packed(values):
-    """q4_0, [blocks][bytes]: a scale, then two codes a byte. They are those of a cache of ours,
-    whose largest is 7 in each block; ggml's own quantiser makes it 8, and would round all anew.
+    """q4_0 as [blocks][bytes]: a scale, then two codes a byte. Uses our cache's codes, at most 7 in
+    each block. ggml's own quantizer uses 8 and would round all values again.
     """
     blocks = values.reshape(-1, _BLOCK)
     scale = (np.abs(blocks).max(axis=1, keepdims=True) / _MOST).astype(np.float16)

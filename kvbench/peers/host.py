@@ -1,4 +1,4 @@
-"""A peer of a point, as the one that measures sees it: like a team, whose tasks are layers."""
+"""A peer of a point as the measuring process sees it: like a team, whose tasks are layers."""
 
 import tempfile
 from dataclasses import astuple
@@ -16,7 +16,7 @@ from kvbench.peers.process import Process
 
 _THREADS = ("OMP", "OPENBLAS", "MKL")
 _FOLDERS = ("TMPDIR", "TMP", "TEMP", "TEMPDIR")
-_HUGE = {"GLIBC_TUNABLES": "glibc.malloc.hugetlb=1"}  # what malloc maps asks for huge pages
+_HUGE = {"GLIBC_TUNABLES": "glibc.malloc.hugetlb=1"}  # malloc then asks for huge pages
 
 
 def layer_shape(point: Point) -> LayerShape:
@@ -40,13 +40,13 @@ def layer_shape(point: Point) -> LayerShape:
 
 
 class Host(Closing):
-    """`run` takes layers, all of them side by side in the walk."""
+    """A peer's process in the role of a team. `run` takes layers, which must be consecutive."""
 
     def __init__(
         self, point: Point, kind: type[Peer], build: Build, patience: float, folder: str, data: int
     ) -> None:
-        """folder: in which it gets one of its own for what engines leave behind, such as traces of
-        their use. data: a file with the values.
+        """folder: gets a subfolder for what engines leave behind, such as traces of their use.
+        data: a file with the values.
         """
         self.point, self._data = point, data
         self._left = tempfile.TemporaryDirectory(dir=folder, ignore_cleanup_errors=True)
@@ -65,7 +65,7 @@ class Host(Closing):
         self._how = point.dtype, point.layout, point.threads, build.path
 
     def setup(self, *facts: Any) -> tuple[int, dict[str, int], str]:
-        """As Child.setup()."""
+        """Call Child.setup()."""
         self.ask("begin", self.process.where, *self._how)
         sizes = astuple(layer_shape(self.point))
         found: tuple[int, dict[str, int], str] = self.ask("setup", sizes, self._data, *facts)
@@ -75,12 +75,12 @@ class Host(Closing):
         self, *layers: "PeerStep", passes: int = 1, between: None = None, load: object = None
     ) -> Times:
         if load is not None:
-            raise Unsupported("no load runs beside an engine's step", "leave it out")
+            raise Unsupported("no load runs beside an engine's step", "leave out the load")
         start = perf_counter()
         taken, switches, faults = self.ask("run", [each.layer for each in layers], passes)
         wall = perf_counter() - start
-        if not (min(taken) > 0 and sum(taken) <= wall):  # nor where one is no number
-            raise self.process.failed(f"it says {sum(taken):.3g} s, of {wall:.3g} s that passed")
+        if not (min(taken) > 0 and sum(taken) <= wall):  # also if one is not a number
+            raise self.process.failed(f"it reports {sum(taken):.3g} s, but {wall:.3g} s passed")
         return Times(sum(taken), tuple(taken), (sum(taken),), (), switches, faults)
 
     def ask(self, *what: Any) -> Any:
@@ -92,7 +92,7 @@ class Host(Closing):
 
 
 class PeerStep:
-    """A layer of a peer, as a task."""
+    """A layer of a peer, in the role of a task."""
 
     def __init__(self, layer: int, moved: Any) -> None:
         self.layer, self._moved = layer, moved

@@ -1,9 +1,9 @@
-"""What an engine is asked for.
+"""What an engine is asked to do.
 
 peer = Engine(dtype, layout, threads, path)
 peer.setup(shape, k, v)       # its own store, of as many layers as len(k)
 peer.ask(q)
-for layer in ...: peer.step(layer)      # that alone is timed
+for layer in ...: peer.step(layer)      # only this is timed
 peer.output()
 """
 
@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 LONG = 4096  # tokens
-_LACKS = {  # what an engine does that does not take it
+_LACKS = {  # the reason if an engine does not take a field of LayerShape
     "q_len": "it decodes one query a step",
     "window": "it has no window",
     "kept": "it keeps no first tokens beside a window",
@@ -30,18 +30,18 @@ _LACKS = {  # what an engine does that does not take it
 
 
 def stated(text: str) -> dict[str, float]:
-    """ "f32 1e-5, f16 1e-3": by dtype."""
+    """Parse "f32 1e-5, f16 1e-3" into a number by dtype."""
     return {dtype: float(most) for dtype, most in (each.split() for each in text.split(","))}
 
 
 @dataclass(frozen=True, slots=True)
 class LayerShape:
-    """Of a layer that a step attends to. `block_tokens`: of a block, where the layout is paged,
-    else 0. `q_len`: queries of a step, for the newest tokens: each attends to the tokens up to its
-    own; with a window to the last so many of them, and to the first `kept`. `v_dim`: of a row of V;
-    0: head_dim. `sinks`: of each query head, or none. `softcap`: of scores; 0: none. `alibi`: the
-    largest bias, from which `slopes` of query heads are; 0: none. `v_dtype`: of V, where K has
-    another.
+    """The shape of a layer that a step attends to. `block_tokens`: tokens of a block; 0: not paged.
+    `q_len`: queries of a step, for the newest tokens. Each attends to the tokens up to its own;
+    with a `window`, to the last so many of them and to the first `kept`. `v_dim`: elements of a row
+    of V; 0: head_dim. `sinks`: one for each query head, or empty. `softcap`: cap of scores; 0:
+    none. `alibi`: the largest bias, from which the query heads' `slopes` follow; 0: none.
+    `v_dtype`: dtype of V if it differs from K's.
     """
 
     q_heads: int
@@ -66,7 +66,7 @@ class LayerShape:
 
     @property
     def width_of_v(self) -> int:
-        """Elements of a row of V, and of what a head answers."""
+        """Elements of a row of V, and of a head's output."""
         return self.v_dim or self.head_dim
 
     @property
@@ -77,12 +77,12 @@ class LayerShape:
 
     @property
     def answered(self) -> tuple[int, ...]:
-        """Dimensions of what a layer answers."""
+        """Dimensions of a layer's output."""
         return *self.asked[:-1], self.width_of_v
 
     @property
     def read(self) -> int:
-        """Tokens that the queries of a step attend to together."""
+        """Tokens that at least one query of a step attends to."""
         if not self.window:
             return self.context
         last = min(self.context, self.window + self.q_len - 1)
@@ -90,7 +90,7 @@ class LayerShape:
 
     @property
     def distances(self) -> np.ndarray:
-        """[q_len][context]: of each token from a query's own."""
+        """[q_len][context]: the distance of each token from a query's own."""
         own = np.arange(self.context - self.q_len, self.context)
         return np.arange(self.context) - own[:, None]
 
@@ -105,15 +105,15 @@ class LayerShape:
 
     @property
     def mask(self) -> np.ndarray:
-        """float32 [q_len][context], what is added to a query's scores: 0, or -inf where it does not
-        attend to a token.
+        """float32 [q_len][context], added to a query's scores: 0, or -inf for a token that it does
+        not attend to.
         """
         return np.where(self.seen, np.float32(0), np.float32(-np.inf))
 
     @property
     def bias(self) -> np.ndarray:
-        """The same with ALiBi's: float32 [heads][q_len][context], of one for all where there is no
-        ALiBi.
+        """The mask plus ALiBi's bias: float32 [heads][q_len][context]; without ALiBi one head
+        stands for all.
         """
         slopes = np.array(self.slopes or (0,), np.float32)[:, None, None]
         return self.mask + slopes * self.distances.astype(np.float32)
@@ -129,27 +129,26 @@ class LayerShape:
         return rows.transpose(1, 2, 0, 3).reshape(self.kv_heads, -1, self.head_dim)
 
     def by_query(self, rows: np.ndarray) -> np.ndarray:
-        """What rows as by_head() has them are answered, by query."""
+        """Regroup outputs from by_head()'s rows to queries."""
         heads = rows.reshape(self.q_heads, self.q_len, self.width_of_v)
         return heads.transpose(1, 0, 2).reshape(self.answered)
 
 
 class Peer:
-    """Subclasses import their engine where it is first used, so that this costs nothing where they
-    are listed.
+    """Base class of peers. Subclasses import their engine at first use, so that listing them is
+    quick.
 
-    formats:  by dtype of the store, the largest error of an output that is right, as a share of
-              the outputs' root mean square: what that engine's own arithmetic explains on up to
-              LONG tokens; in proportion, where there are more
-    kept:     the layout of its cache where it runs a whole model
-    package:  what has to be installed, and whose version is told
-    install:  how: a command
-    engine:   the name of the file of its package that its kernels lie in, as a pattern; of several
-              the largest
-    function: what a step calls, by the engine's own name of it
-    whole:    a step goes over all layers, and takes no number
-    sealed:   no library can be named in place of its package's
-    takes:    what else it takes, by the fields of LayerShape
+    formats:  by dtype of the store: the largest allowed error of an output, as a share of the
+              outputs' root mean square. The engine's own arithmetic explains so much on up to LONG
+              tokens; on longer contexts the limit grows in proportion.
+    kept:     the cache's layout when the engine runs a whole model
+    package:  the package to install; its version is reported
+    install:  the command that installs it
+    engine:   pattern for the package's file with the kernels; of several files, the largest
+    function: the engine's own name of the function that a step calls
+    whole:    a step goes over all layers, and takes no layer number
+    sealed:   no other library can be given in place of its package's
+    takes:    which other fields of LayerShape it takes
     """
 
     formats: dict[str, float] = {}
@@ -169,17 +168,17 @@ class Peer:
 
     @classmethod
     def lacks(cls, path: str) -> str:
-        """What else it needs and does not have here; empty where all is there."""
+        """What else it needs that is missing here; empty if nothing."""
         return ""
 
     @classmethod
     def refuses(cls, dtype: str, shape: LayerShape) -> str:
-        """Why it cannot attend to such a layer; empty where it can, or where it says so itself."""
+        """Why it cannot attend to such a layer; empty if it can, or if it says so itself."""
         return ""
 
     @classmethod
     def lacking(cls, dtype: str, shape: LayerShape) -> str:
-        """The same, and where `takes` lacks what such a layer has."""
+        """Why it cannot attend to such a layer, including fields that `takes` lacks."""
         for name, why in _LACKS.items():
             usual = LayerShape.__dataclass_fields__[name].default
             if getattr(shape, name) != usual and name not in cls.takes.split():
@@ -190,9 +189,7 @@ class Peer:
 
     @classmethod
     def library(cls, path: str) -> str:
-        """The file that its kernels lie in: the one that was named, or one of its package; empty
-        where there is none.
-        """
+        """The file with its kernels: the given one, or one of its package; empty if not found."""
         if path or not cls.package:
             return path
         files = metadata.files(cls.package) or ()
@@ -200,37 +197,37 @@ class Peer:
         return max(filter(os.path.isfile, found), key=os.path.getsize, default="")
 
     def setup(self, shape: LayerShape, k: Sequence[np.ndarray], v: Sequence[np.ndarray]) -> None:
-        """k, v: of each layer float32 [kv_heads][context][head_dim], of v [...][width_of_v], made
-        when it is asked for; the values are such as the dtype can hold.
+        """Store a layer's K and V. k, v: for each layer float32 [kv_heads][context][head_dim], of v
+        [...][width_of_v], made when asked for. The dtype can hold all values exactly.
         """
         raise NotImplementedError
 
     def ask(self, q: np.ndarray) -> None:
-        """float32 [layers][q_heads][head_dim]: the queries from now on. Where a step has several:
-        [layers][q_len][q_heads][head_dim].
+        """Set the queries for the next steps: float32 [layers][q_heads][head_dim], or with several
+        queries [layers][q_len][q_heads][head_dim].
         """
         raise NotImplementedError
 
     def rest(self) -> None:
-        """Before samples, untimed: what steps may have added is taken away."""
+        """Remove what steps may have added. Called before samples, untimed."""
 
     def step(self, layer: int) -> None:
         raise NotImplementedError
 
     def output(self, layer: int) -> np.ndarray:
-        """[q_heads][width_of_v] of the last step over that layer, which was the last of all. Where
-        a step has several queries: [q_len][q_heads][width_of_v].
+        """The output of the last step, which was over this layer: [q_heads][width_of_v], or with
+        several queries [q_len][q_heads][width_of_v].
         """
         raise NotImplementedError
 
     def flags(self) -> str:
-        """After setup(), in the engine's words: what the function was given beside the tensors, and
-        what the engine has found of this CPU.
+        """Describe the engine after setup(), in its own words: what the function was given besides
+        the tensors, and which CPU features the engine found.
         """
         return ""
 
     def bytes(self) -> int:
-        """Of a layer, that a step over all tokens has to read: K and V once for each KV head, with
-        their scales. Unless a subclass says otherwise, all that its `_layers` holds for a layer.
+        """Bytes of a layer that a step over all tokens must read: K and V once for each KV head,
+        with their scales. By default: all bytes in `_layers` for a layer.
         """
         return sum(each.nbytes for each in self._layers[0])

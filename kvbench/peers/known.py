@@ -1,4 +1,4 @@
-"""Which peers there are, and which of them are here."""
+"""Which peers exist, and which can be measured here."""
 
 import hashlib
 import os
@@ -18,14 +18,14 @@ from kvbench.peers.builds import engine_of
 from kvbench.peers.interface import Peer
 
 GROUP = "kvbench.peers"
-_FOLDERS = 3  # around a library that is named, where its package may say its version
+_FOLDERS = 3  # folders above a given library that are searched for its package's version
 
 
 @dataclass(frozen=True, slots=True)
 class Known:
-    """`name`: its word, such as ggml@old. `lacking`: why it cannot be measured, with what would
-    help; empty where it can. `library`: the file that its kernels lie in, "" if that is not known.
-    `python`: the interpreter that it runs in, "" of this one.
+    """A peer and its state here. `name`: its word, such as ggml@old. `lacking`: why it cannot be
+    measured, with a remedy; empty if it can. `library`: the file with its kernels, "" if unknown.
+    `python`: its interpreter, "" for this one.
     """
 
     name: str
@@ -41,15 +41,15 @@ class Known:
 
 @cache
 def known(word: str, path: str = "", python: str = "") -> Known:
-    """Nothing of its engine is imported. Somebody's module may do anything, and must not end
-    ours.
+    """Look up a peer without importing its engine. A foreign module may do anything, but must not
+    end this process.
     """
     kind = Peer
     try:
         with _own_interruptions() as interrupted:
             kind = entries()[engine_of(word)].load()
             if python:
-                from kvbench.peers.process import elsewhere  # what runs in that has no need of it
+                from kvbench.peers.process import elsewhere  # not needed in a peer's process
 
                 version, lacking, library = elsewhere(word, kind, path, python)
             else:
@@ -63,16 +63,16 @@ def known(word: str, path: str = "", python: str = "") -> Known:
         why = (
             str(error)
             if not isinstance(error, SystemExit)
-            else f"its module ends Python with {error.code}"
+            else f"importing its module ended Python with {error.code}"
         )
         said = f"{type(error).__name__}: {why}" if why else type(error).__name__
         return Known(word, kind, lacking=said, python=python)
 
 
 def told(kind: type[Peer], path: str) -> tuple[str, str, str]:
-    """Of an engine in this interpreter: version, what it lacks, and its library."""
+    """An engine's version, what it lacks and its library, in this interpreter."""
     if path and kind.sealed:
-        return "", "it takes no library but its own; another interpreter may have another one", ""
+        return "", "it only takes its own library; use another interpreter to get another one", ""
     try:
         version, lacking = _version(kind, path), kind.lacks(path)
     except metadata.PackageNotFoundError:
@@ -89,7 +89,7 @@ def entries() -> dict[str, metadata.EntryPoint]:
 
 
 def digest(path: str) -> str:
-    """Of a file as it is now; empty where it cannot be read."""
+    """A digest of the file as it is now; empty if it cannot be read."""
     try:
         found = os.stat(path)
         return _digest(path, found.st_size, found.st_mtime_ns, found.st_ino)
@@ -99,13 +99,13 @@ def digest(path: str) -> str:
 
 @cache
 def _digest(path: str, *state: int) -> str:
-    """Engines are large: one that has not changed is read once."""
+    """Read a file only once while it is unchanged: engines are large."""
     with named.opened(path) as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def _version(kind: type[Peer], path: str) -> str:
-    """Its package's. Of a library that is named: that of the package which the library lies in."""
+    """The version of its package, or of the package in which a given library lies."""
     if not kind.package:
         return ""
     if not path:
@@ -120,7 +120,7 @@ def _version(kind: type[Peer], path: str) -> str:
 
 @contextmanager
 def _own_interruptions() -> Iterator[Callable[[], bool]]:
-    """Whether a KeyboardInterrupt meanwhile was somebody's signal, or is a module's own."""
+    """Tell whether a KeyboardInterrupt came from a signal, or from a module."""
     seen: list[int] = []
     if threading.current_thread() is not threading.main_thread():
         yield lambda: False

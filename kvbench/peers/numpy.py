@@ -1,4 +1,4 @@
-"""NumPy as the textbook has it: two products and a softmax, in float32."""
+"""Textbook attention in NumPy: two products and a softmax, in float32."""
 
 import numpy as np
 

@@ -1,5 +1,5 @@
 """ONNX Runtime's GroupQueryAttention, past and present in one buffer: a step stores the last tokens
-anew, where they are, as many as it has queries.
+again in place, one for each query.
 """
 
 import struct
@@ -44,7 +44,7 @@ class OnnxRuntime(Peer):
         self._bytes = sum(each.nbytes for each in self._held[0][0])
 
     def _bound(self, past, shared):
-        """A layer's inputs and outputs. shared: what all layers are given."""
+        """Bind a layer's inputs and outputs. shared: inputs of all layers."""
         queries, value = self._shape.q_len, self._value
         newest = [each[:, :, -queries:].transpose(0, 2, 1, 3) for each in past]
         last = [np.ascontiguousarray(each).reshape(1, queries, -1) for each in newest]
@@ -83,7 +83,7 @@ class OnnxRuntime(Peer):
 # ---- a model of one node, as ONNX writes it: no other package is needed for that -----------------
 
 _INPUTS = ("query", "key", "value", "past_key", "past_value", "seqlens_k", "total_sequence_length")
-_SINKS = ("", "", "", "", "head_sink")  # behind these; of what is between them there is none
+_SINKS = ("", "", "", "", "head_sink")  # optional inputs between these and the sinks are left empty
 _OUTPUTS = ("output", "present_key", "present_value")
 _FLOAT, _WHOLE = 1, 2  # AttributeProto.AttributeType
 
@@ -137,7 +137,7 @@ def _tensor(name, kind, dims):
 
 
 def _pack(*fields):
-    """A message of Protocol Buffers: numbers, texts and messages by their field's number."""
+    """A message of Protocol Buffers: numbers, texts and messages by field number."""
     found = b""
     for number, value in fields:
         if isinstance(value, int):

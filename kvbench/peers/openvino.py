@@ -1,9 +1,9 @@
 """OpenVINO's scaled dot product attention, fused with its own cache. One request goes over all
 layers, as in a model.
 
-Every step stores a token more for each of its queries. A single one is made to have no weight, so
-that the answer stays; where there is a mask, it says that nobody attends to them. When there are a
-hundredth more than there should be, the state is set anew, untimed.
+Every step stores one more token for each of its queries. A single query's token gets no weight, so
+that the answer stays the same; with a mask, the mask hides the new tokens. Once the cache is one
+per cent too long, its state is set again, untimed.
 """
 
 import numpy as np
@@ -11,9 +11,9 @@ import numpy as np
 from kvbench.peers.interface import Peer, stated
 
 _BITS = stated("f32 32, f16 16, bf16 16, i8 8")
-_AWAY = 60.0  # a score so far below others: its weight is nothing
+_AWAY = 60.0  # a score this far below the others has no weight
 _MORE = 0.01  # of the tokens
-_SCALES = 8  # bytes of a scale and a zero point, of each row in 8 bits
+_SCALES = 8  # bytes of a scale and a zero point, for each row of 8 bits
 
 
 class OpenVino(Peer):
@@ -86,7 +86,7 @@ class OpenVino(Peer):
         self._request.infer()
 
     def _mask(self, more):
-        """[1, heads or 1, queries, tokens]: what is added to scores, -inf for tokens that a query
+        """The mask [1, heads or 1, queries, tokens], added to scores: -inf for tokens that a query
         does not attend to.
         """
         if more not in self._masks:
@@ -117,7 +117,9 @@ def _is_masked(shape):
 
 
 def _model(shape, layers):
-    """As optimum-intel exports a decoder: what the CPU plug-in knows to fuse."""
+    """Build the model as optimum-intel exports a decoder, which the CPU plug-in knows how to
+    fuse.
+    """
     from openvino import Model, PartialShape, Type, op
     from openvino import opset13 as ov
     from openvino.op.util import Variable, VariableInfo
@@ -166,7 +168,7 @@ def _input(ov, name, dims, kind=np.float32):
 
 
 def _repeated(ov, rows, shape, dim):
-    """A KV head for each query head, which the fused operation does not make."""
+    """Repeat KV heads to one for each query head; the fused operation does not do that."""
     if shape.group == 1:
         return rows
     wide = ov.unsqueeze(rows, ov.constant(2, np.int64))

@@ -1,6 +1,6 @@
-"""The process of a peer, and what it is asked through a pipe. From the first question on, it and
-what its engine begins run while it is asked something, and are stopped for all other time: what
-spins there takes no core from anybody.
+"""The process of a peer, asked through a pipe. From the first question on, the process and its
+children run only while a question is open, and are stopped otherwise. So spinning threads take no
+core from others.
 """
 
 import json
@@ -26,23 +26,23 @@ from kvbench.peers.group import Group
 from kvbench.peers.interface import Peer
 
 _MOST = 1 << 28  # bytes of an answer
-_PATIENCE = 60.0  # seconds that an interpreter may take to say what it has
+_PATIENCE = 60.0  # seconds that an interpreter may take to report what it has
 
 
 class Failed(KvbenchError):
-    """A peer's process died, hangs or says what is wrong. `process`: the one that did."""
+    """A peer's process died, hangs or reports an error. `process`: that process."""
 
     def __init__(self, message: str, process: "Process") -> None:
-        super().__init__(message, "its rows alone are lost")
+        super().__init__(message, "only this peer's rows are lost")
         self.process = process
 
-    def __reduce__(self) -> Any:  # a process does not travel
+    def __reduce__(self) -> Any:  # a process cannot be pickled
         return KvbenchError, (self.args[0], self.hint)
 
 
 class Process(Closing):
-    """`name`: what messages call it. `python`: its interpreter, "" of this one. It ends with the
-    thread that began it.
+    """A peer's process. `name`: its name in messages. `python`: its interpreter, "" for this one.
+    It ends with the thread that started it.
     """
 
     def __init__(
@@ -75,9 +75,9 @@ class Process(Closing):
         self._group.say(f"{json.dumps(asked)}\n".encode())
 
     def ask(self, *what: Any) -> Any:
-        """A method of Child, and what it takes."""
+        """Call a method of Child with these arguments, and return its answer."""
         self._group.signal(signal.SIGCONT)
-        with suppress(OSError):  # it is dead, or hangs: what is received says so
+        with suppress(OSError):  # it is dead or hangs; _received() says which
             self._pipe.send(what)
         try:
             return self._received()
@@ -89,7 +89,7 @@ class Process(Closing):
         self._pipe.close()
 
     def _received(self) -> Any:
-        """What comes is what an engine makes of it, which may write anywhere."""
+        """Read an answer. Treat it with care: the engine may have written anything."""
         end = time.monotonic() + self._patience
         try:
             if not self._group.ready(self._pipe.fileno(), select.POLLIN, end):
@@ -100,10 +100,10 @@ class Process(Closing):
             raise self.failed(said) from None
         except (EOFError, ConnectionError):
             how = self._group.ending(self._patience)
-            said = f"its process {how}" if how else "it has closed its pipe, and goes on"
+            said = f"its process {how}" if how else "it closed its pipe, but still runs"
             raise self.failed(said) from None
-        except Exception as error:  # noqa: BLE001  # an answer that is none
-            raise self.failed(f"it said something else: {error}") from None
+        except Exception as error:  # noqa: BLE001  # not a valid answer
+            raise self.failed(f"its answer is not valid: {error}") from None
         if not good:
             raise self.failed(found)
         return found
@@ -113,7 +113,7 @@ class Process(Closing):
 
 
 def _give_up(pipe: int, seconds: float) -> None:
-    """Reads and writes that take longer fail: BlockingIOError."""
+    """Let reads and writes that take longer fail with BlockingIOError."""
     whole = int(seconds)
     limit = struct.pack("ll", whole, int((seconds - whole) * 1e6))
     with socket.socket(fileno=os.dup(pipe)) as own:
@@ -122,19 +122,19 @@ def _give_up(pipe: int, seconds: float) -> None:
 
 
 def elsewhere(word: str, kind: type[Peer], path: str, python: str) -> tuple[str, str, str]:
-    """As told(), of an engine in another interpreter."""
+    """Call told() for an engine in another interpreter."""
     cpus = tuple(os.sched_getaffinity(0))
     try:
         with Process(word, kind, python, cpus, _PATIENCE) as process:
             found: tuple[str, str, str] = process.ask("about", process.where, path)
             return found
     except Failed as failure:
-        hint = f"name a Python that has {engine_of(word)} and NumPy"
+        hint = f"give a Python that has {engine_of(word)} and NumPy"
         raise BadArgument(failure.args[0], hint) from None
 
 
 def _beside(kind: type[Peer]) -> list[tuple[str, str, list[str] | None]]:
-    """Where the package of a peer from outside lies."""
+    """The folders with the package of a third-party peer."""
     top = kind.__module__.partition(".")[0]
     return [] if top == kvbench.__name__ else [_lies(top)]
 

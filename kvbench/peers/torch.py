@@ -8,7 +8,9 @@ from kvbench.peers.interface import Peer, stated
 
 
 class Sdpa(Peer):
-    """A sink is a further key, whose score is what the mask adds, with a value of zeros."""
+    """Scaled dot product attention. A sink is one more key with a value of zeros; the mask adds its
+    score.
+    """
 
     formats = stated("f32 1e-4, f16 0.05, bf16 0.1")
     engine = "libtorch_cpu.so"
@@ -42,7 +44,7 @@ class Sdpa(Peer):
             parts = [np.broadcast_to(shape.bias, (*dims, shape.context))]
             parts += [np.broadcast_to(sinks, (*dims, 1))] if shape.sinks else []
             self._mask = torch.from_numpy(np.concatenate(parts, axis=2))[None]
-        elif shape.is_masked:  # of True and False
+        elif shape.is_masked:  # a boolean mask
             self._mask = torch.from_numpy(shape.seen)
 
     def _tensor(self, values):
@@ -72,7 +74,7 @@ class Sdpa(Peer):
 
 
 class Bmm(Sdpa):
-    """A sink is a further score, whose weight is left out."""
+    """Two batched products. A sink is one more score, whose weight is dropped."""
 
     takes = f"{Sdpa.takes} softcap"
     function = "torch.bmm"

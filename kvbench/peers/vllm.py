@@ -1,5 +1,5 @@
-"""vLLM's attention on CPUs, called as its vllm/v1/attention/backends/cpu_attn.py does. Its plan of
-the work, which there serves all layers of a token, is made once and is not timed.
+"""vLLM's attention on CPUs, called as in its vllm/v1/attention/backends/cpu_attn.py. Its plan of
+the work, shared there by all layers of a token, is made once and not timed.
 
 The cache of a layer: [blocks, KV heads, 2 x block_tokens, head_dim], cut in two along dim 2.
 """
@@ -17,9 +17,9 @@ import numpy as np
 from kvbench.peers.interface import Peer, stated
 
 _FP8 = re.compile(r"e\dm\d")  # dtypes
-_BLOCKS = 32  # tokens that a block is a multiple of
+_BLOCKS = 32  # a block's tokens must be a multiple
 _INDEX = "https://download.pytorch.org/whl/cpu"
-_CAUSAL, _NO_WINDOW, _SPLIT = True, -1, True  # _SPLIT: its default
+_CAUSAL, _NO_WINDOW, _SPLIT = True, -1, True  # its default
 
 
 class Vllm(Peer):
@@ -35,7 +35,7 @@ class Vllm(Peer):
 
     @classmethod
     def lacks(cls, path):
-        """Of a library that is named, nobody says which PyTorch it was built for."""
+        """What is missing here. A given library does not say which PyTorch it was built for."""
         wanted = "" if path else _torch_of(cls.package)
         try:
             found = metadata.version("torch")
@@ -46,21 +46,21 @@ class Vllm(Peer):
         index = f" --extra-index-url {_INDEX}" if wanted.endswith("+cpu") else ""
         what = f"'torch{'==' if wanted else ''}{wanted}'"
         return (
-            f"it needs torch {wanted}, and there is {found or 'none'}:"
+            f"it needs torch {wanted}, but has {found or 'none'}:"
             f" {sys.executable} -m pip install {what}{index}"
         )
 
     @classmethod
     def refuses(cls, dtype, shape):
         if shape.block_tokens % _BLOCKS:
-            return f"blocks of {shape.block_tokens} tokens: ask for a multiple of {_BLOCKS}"
+            return f"blocks of {shape.block_tokens} tokens: use a multiple of {_BLOCKS}"
         if _FP8.match(dtype) and shape.head_dim % 32:
             return f"{dtype} rows of {shape.head_dim} elements: it takes multiples of 32"
         return ""
 
     @classmethod
     def library(cls, path):
-        """Of its three the one that it loads on this CPU."""
+        """Of its three libraries, the one that it loads on this CPU."""
         name = f"{kernels(platform.machine(), Path('/proc/cpuinfo').read_text())}.abi3.so"
         files = metadata.files(cls.package) or () if not path else ()
         return path or next((str(file.locate()) for file in files if file.name == name), "")
@@ -73,7 +73,7 @@ class Vllm(Peer):
         self._library = self.library(self.path)
         torch.ops.load_library(self._library)
         self._torch, self._shape = torch, shape
-        # of queries and outputs
+        # the type of queries and outputs
         self._model = getattr(torch, self.dtype.replace("f", "float"), torch.bfloat16)
         found = (getattr(torch, f"float8_{self.dtype}{end}", None) for end in ("fn", ""))
         self._fp8 = next(filter(None, found), None)
@@ -96,7 +96,7 @@ class Vllm(Peer):
         self._out = torch.empty(self._dims, dtype=self._model)
 
     def _stored(self, blocks, *rows):
-        """K's blocks and V's, and a scale for each."""
+        """Fill the blocks of K and V; return a scale for each."""
         torch, shape = self._torch, self._shape
         cache = torch.zeros(
             (blocks, shape.kv_heads, 2 * shape.block_tokens, shape.head_dim),
@@ -112,9 +112,8 @@ class Vllm(Peer):
         return *halves, *scales
 
     def _scale(self, rows):
-        """Of a whole tensor, so that the largest value has about the largest code. A power of two,
-        as those of our cache are: then most of its values are kept as they are. With e5m2 vLLM
-        takes none.
+        """The scale of a tensor: maps the largest value to about the largest code. It is a power of
+        two, as in our cache, so that most values are stored exactly. With e5m2 vLLM takes no scale.
         """
         if not self._fp8 or self.dtype == "e5m2":
             return 1.0
@@ -122,8 +121,8 @@ class Vllm(Peer):
         return 2.0 ** ceil(log2(float(rows.abs().max()) / most))
 
     def _held(self, rows, scale):
-        """The nearest values that its format has. Its function cuts off the bits that are too many:
-        such an error would hide a wrong answer.
+        """The nearest values of its format. vLLM's own function cuts off surplus bits; such an
+        error would hide a wrong answer.
         """
         if self._fp8:
             rows = (rows / scale).to(self._fp8).float() * scale
@@ -153,13 +152,13 @@ class Vllm(Peer):
         )
 
     def bytes(self):
-        """Of the tokens that there are, not of whole blocks."""
+        """Bytes of the existing tokens, not of whole blocks."""
         shape, size = self._shape, self._layers[0][0].element_size()
         return 2 * shape.kv_heads * shape.context * shape.head_dim * size
 
 
 def kernels(machine: str, cpuinfo: str) -> str:
-    """The name of a library: as import_kernels() of vllm/platforms/cpu.py chooses."""
+    """The name of the library that import_kernels() of vllm/platforms/cpu.py chooses."""
     if machine != "x86_64":
         return "_C"
     flags = re.search(r"^flags\b.*", cpuinfo, re.MULTILINE)
@@ -170,7 +169,7 @@ def kernels(machine: str, cpuinfo: str) -> str:
 
 
 def _isa(torch: Any, head_dim: int, model: Any) -> str:
-    """As _get_attn_isa() of its backend chooses, of blocks of 32 tokens."""
+    """The ISA that _get_attn_isa() of its backend chooses for blocks of 32 tokens."""
     if head_dim % 32:
         return "vec16"
     if torch.cpu._is_amx_tile_supported() and model is torch.bfloat16:
@@ -179,7 +178,7 @@ def _isa(torch: Any, head_dim: int, model: Any) -> str:
 
 
 def _torch_of(package: str) -> str:
-    """The version that its metadata names for this machine; empty where it takes any."""
+    """The version of PyTorch that its metadata asks for on this machine; empty if any."""
     here = {f'"{word}"' for word in (platform.machine(), platform.system())}
     for needed in metadata.requires(package) or ():
         named = re.match(r"torch==([^;\s]+)(.*)", needed)

@@ -1,5 +1,5 @@
-"""The score: a fixed workload by which machines are compared. Its definition, its figures, its
-rules; nothing is read or measured here.
+"""The score: a fixed workload to compare machines by. Here are its definition, its figures and its
+rules; nothing is read from files or measured.
 """
 
 from kvbench.score.definition import (

@@ -1,7 +1,8 @@
-"""What no machine can do. An archive that claims it is not consistent, and therefore invalid.
+"""Numbers that no machine can reach. An archive that claims them is inconsistent, and therefore
+invalid.
 
-These are no rules of the score: RULES, what they mean and their digest say nothing of them. Who
-invents all numbers of a journal can keep below these limits: valid means consistent, not true.
+These limits are not rules of the score: RULES and their digest do not include them. Somebody who
+invents all numbers of a journal can stay below them: valid means consistent, not true.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -14,14 +15,16 @@ from kvbench.score.definition import width
 from kvbench.score.rules import Breach, Value
 from kvbench.units import GB, gbps
 
-BYTES = 128  # of a cycle and core: two loads of 64 bytes, the most that cores are built for
-CLOCK = 6.5  # GHz, where an archive states no clock or a higher one: cores are sold with up to 6.2
-# times as fast as reads of the same rows in the same rounds, with the whole of the interval
+BYTES = 128  # a cycle and core: two loads of 64 bytes, the most that any core can do
+CLOCK = 6.5  # GHz, if an archive states no clock or a higher one: cores are sold with up to 6.2
+# times as fast as reads of the same rows in the same rounds; the interval must lie above it
 READS = 1.1
 
 
 def impossible(rows: Iterable[Mapping[str, Any]], records: Sequence[Record]) -> Iterator[Breach]:
-    """`rows`: of the table of points. `records`: all visits, probes too."""
+    """Find impossible numbers. `rows`: of the table of points. `records`: all visits, probes
+    too.
+    """
     bits = {r.point.name: width(r.point) for r in records if isinstance(r.point, Point)}
     yield from _too_fast(records, bits)
     for row in rows:
@@ -32,7 +35,7 @@ def impossible(rows: Iterable[Mapping[str, Any]], records: Sequence[Record]) -> 
 
 
 def stated_clock(records: Iterable[Record]) -> float:
-    """GHz: the highest that a clock probe of the run has found, CLOCK at most."""
+    """GHz: the highest clock that a probe of the run found, but at most CLOCK."""
     found = [
         median(record.steps * sample.passes / sample.seconds for sample in record.samples) / GB
         for record in records
@@ -45,7 +48,7 @@ def stated_clock(records: Iterable[Record]) -> float:
 
 
 def _too_fast(records: Sequence[Record], bits: Mapping[str, int]) -> Iterator[Breach]:
-    """The fastest program of each point that is above what its cores can load."""
+    """For each point, its fastest program if that is faster than its cores can load."""
     clock, top, worst = stated_clock(records), dict[str, float](), dict[str, Breach]()
     for record in records:
         most = BYTES * clock * len(set(record.point.cpus))

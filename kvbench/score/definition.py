@@ -1,5 +1,5 @@
-"""What a version of the score stands for: the workload of suites/score.toml, the bytes that count,
-and the rules. What kernels and tuning make of it is no part of it.
+"""What a version of the score covers: the workload of suites/score.toml, the bytes that count, and
+the rules. Kernels and tuning are not part of it.
 """
 
 import hashlib
@@ -14,29 +14,29 @@ from kvbench.plan.needs import slice_bytes
 from kvbench.regime import FAR_BYTES, THRESHOLDS
 from kvbench.suite import find, model
 
-VERSION = "1.0"  # a new one whenever digest() changes, which a test holds
+VERSION = "1.0"  # increase it whenever digest() changes; a test checks that
 SUITE = "score"
-WIDTHS = (16, 8, 4)  # bits of an element, scales apart
-# sequences and tokens of the second line, which is no part of the score
+WIDTHS = (16, 8, 4)  # bits of an element, without scales
+# sequences and tokens of the second line, which is not part of the score
 LONGER = ((8, 4096), (1, 32768))
 LONGER_LAUNCHES = 3
-LOADED_LAUNCHES = 3  # of the third line, which is no part of it either
+LOADED_LAUNCHES = 3  # of the third line, which is not part of the score either
 _FLOAT = 4  # bytes of an element of queries and outputs
 
 
 @dataclass(frozen=True, slots=True)
 class Rules:
-    """Limits of a valid run: judgement."""
+    """Limits of a valid run: a matter of judgement."""
 
     launches: int = 10
-    # share of the median: half of the interval of the tuned tokens per second, of each width
+    # half of the interval of the tuned tokens per second over their median, for each width
     half_width: float = 0.05
-    disturbed: float = 0.25  # share of a launch's samples that met other work
-    # of the reads beside a point in other launches: a launch below it had less memory than they
+    disturbed: float = 0.25  # share of a launch's samples that were disturbed by other work
+    # of the reads beside a point in other launches; a slower launch had less memory bandwidth
     slower: float = 2 / 3
     # the reads beside a point, over the run's best reads of memory
     reads: tuple[float, float] = (0.5, 1.25)
-    # share by which the bytes of a pass may differ from those that count, such as page tables
+    # share by which a pass's bytes may differ from the counted ones, such as by page tables
     counted: float = 0.01
 
 
@@ -45,7 +45,7 @@ RULES = Rules()
 
 @cache
 def geometry() -> tuple[int, Shape]:
-    """Layers of the model; and the shape of a point but for its slices in rotation."""
+    """Layers of the model, and the shape of a point, except its slices in rotation."""
     axes = find(SUITE).grids[0]
     (name,), (context,) = axes["model"], axes["context"]
     known = model(name)
@@ -55,8 +55,8 @@ def geometry() -> tuple[int, Shape]:
 
 
 def counted(dtype: str, shape: Shape) -> int:
-    """Bytes of a pass: K and V of every token with their scales, a query and an output of each
-    head.
+    """Bytes of a pass that count: K and V of every token with scales, and a query and an output of
+    each head.
     """
     rows = slice_bytes(
         shape.kv_heads, shape.head_dim, shape.context, shape.batch, dtype=dtype, pad=0
@@ -65,7 +65,7 @@ def counted(dtype: str, shape: Shape) -> int:
 
 
 def width(point: Point) -> int:
-    """Bits of an element of its cache, as WIDTHS has them; 0 where it has none of these."""
+    """Bits of an element of the point's cache, if in WIDTHS; else 0."""
     shape = geometry()[1]
     bits = 8 * slice_bytes(
         shape.kv_heads, shape.head_dim, shape.context, 1, dtype=point.dtype, pad=0
@@ -76,7 +76,7 @@ def width(point: Point) -> int:
 
 @cache
 def digest() -> str:
-    """Of all that a version stands for."""
+    """A digest of all that a version covers."""
     suite, (layers, shape) = find(SUITE), geometry()
     grids = [
         {name: list(map(str, values)) for name, values in grid.items()} for grid in suite.grids
@@ -89,7 +89,7 @@ def digest() -> str:
             suite.samples,
             suite.sample_time,
             layers,
-            # what came later has its default, or stands in the grids
+            # later fields have their default, or occur in the grids
             {each.name: getattr(shape, each.name) for each in SHAPE if not each.later},
             THRESHOLDS.dram,
             FAR_BYTES,

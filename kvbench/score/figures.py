@@ -1,4 +1,4 @@
-"""The figures of a score, from the visits of its run."""
+"""The figures of a score, computed from the visits of its run."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -19,7 +19,7 @@ from kvbench.store import Manifest
 
 @dataclass(frozen=True, slots=True)
 class Rate:
-    """Tokens per second: the median of the launches, and what encloses it."""
+    """Tokens per second: the median of the launches, and its interval."""
 
     tokens: Annotated[float, about("tokens per second: of all sequences, attention alone")]
     low: Annotated[float, about("tokens per second: lower end of its interval")]
@@ -33,28 +33,26 @@ class Rate:
 
 @dataclass(frozen=True, slots=True)
 class ScoreFigure:
-    """What caches of one width allow."""
+    """The speed that caches of one width allow."""
 
     bits: Annotated[int, about("bits of an element")]
     kernel: Annotated[str, about("op.variant.layout.dtype.isa")]
     variant: Annotated[str, about("the way of doing it")]
-    layout: Annotated[str, about("of the cache")]
+    layout: Annotated[str, about("layout of the cache")]
     dtype: Annotated[str, about("number format of the cache")]
     tuned: Annotated[
         Rate, about("by the schedule that was measured to be the fastest: the figure to quote")
     ]
-    base: Annotated[
-        Rate | None, about("by the schedule that the library has where nothing is measured")
-    ]
-    schedule: Annotated[str, about("the one that was chosen")]
-    gbps: Annotated[float, about("GB/s: of the tuned one")]
+    base: Annotated[Rate | None, about("by the schedule that the library uses without measuring")]
+    schedule: Annotated[str, about("the schedule that was chosen")]
+    gbps: Annotated[float, about("GB/s: of the tuned rate")]
     share: Annotated[float | None, about("share of the plain reads of memory in the same run")]
     error: Annotated[float, about("absolute: largest error of an answer")]
 
 
 @dataclass(frozen=True, slots=True)
 class Longer:
-    """The tuned kernel on more tokens; no part of the score."""
+    """The tuned kernel on more tokens; not part of the score."""
 
     bits: Annotated[int, about("bits of an element")]
     batch: Annotated[int, about("sequences")]
@@ -64,15 +62,17 @@ class Longer:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Score(Printed):
-    """Scores are compared where `score` and `digest` are the same, and neither is invalid."""
+    """Two scores may be compared if their `score` and `digest` are equal, and neither is
+    invalid.
+    """
 
     score: Annotated[str, about("version of the workload and of the rules")]
-    digest: Annotated[str, about("of all that this version stands for")]
+    digest: Annotated[str, about("digest of all that this version covers")]
     state: Annotated[
         str, about("what the rules make of the run", "valid", "noisy", "open", "invalid")
     ]
     breaches: Annotated[tuple[Breach, ...], about("the rules that it breaks")]
-    machine: Annotated[str, about("its name")]
+    machine: Annotated[str, about("name of the machine")]
     kind: Annotated[str, about("bare metal, the hypervisor's name, or unknown")]
     threads: Annotated[int, about("threads, one for each core")]
     read_gbps: Annotated[float | None, about("GB/s: plain reads of memory by these threads")]
@@ -81,14 +81,14 @@ class Score(Printed):
     longer: Annotated[tuple[Longer, ...], about("the second line")]
     idle: Annotated[
         tuple[IdleRow, ...],
-        about("idle latency of memory, in the rounds of the 16-bit kernel; no part of the score"),
+        about("idle latency of memory, in the rounds of the 16-bit kernel; not part of the score"),
     ]
     loaded: Annotated[
-        tuple[LoadedRow, ...], about("latency of memory beside loads; no part of the score")
+        tuple[LoadedRow, ...], about("latency of memory beside loads; not part of the score")
     ]
     created: Annotated[str, about("when the run began")]
-    run: Annotated[str, about("its name")]
-    build: Annotated[str, about("of the kernels")]
+    run: Annotated[str, about("name of the run")]
+    build: Annotated[str, about("build of the kernels")]
     tuner: Annotated[int, about("version of how schedules are chosen")]
 
     @property
@@ -105,8 +105,9 @@ def score(
     more: Iterable[Breach] = (),
     archived: bool = False,
 ) -> Score:
-    """longer, loaded: visits of the second line and of the third. more: what was found of the run's
-    files. archived: anybody may have written them, so what no machine can do is looked for.
+    """Compute a score. longer, loaded: visits of the second and third line. more: breaches found in
+    the run's files. archived: anybody may have written the files, so impossible numbers are looked
+    for.
     """
     measured = list(_measured(manifest, machine, records))
     own = any(manifest.options.get(option) for option in ("library", "plugin"))

@@ -1,4 +1,4 @@
-"""By which rules a run is valid, noisy, open or invalid: each that it breaks is named, with the
+"""The rules by which a run is valid, noisy, open or invalid. Each broken rule is named, with its
 numbers.
 """
 
@@ -19,7 +19,7 @@ from kvbench.regime import dram_bytes
 from kvbench.score.definition import RULES, WIDTHS, counted, geometry
 
 VALID, NOISY, OPEN, INVALID = STATES = ("valid", "noisy", "open", "invalid")
-_MILD = {"own": OPEN, "width": NOISY}  # what a run may break and not be invalid
+_MILD = {"own": OPEN, "width": NOISY}  # rules that a run may break without being invalid
 _WORKLOAD = {"op": "decode", "residency": "rotate"}
 
 Value = str | float
@@ -49,14 +49,14 @@ class ScoredPoint:
 
 
 def state(breaches: Sequence[Breach]) -> str:
-    """The worst of what each of them makes a run."""
+    """The worst state that any of the breaches gives a run."""
     return max(
         (_MILD.get(each.rule, INVALID) for each in breaches), key=STATES.index, default=VALID
     )
 
 
 def weighed(found: Sequence[Breach]) -> tuple[Breach, ...]:
-    """Each once, the worst first."""
+    """Each breach once, the worst first."""
     once = [each for place, each in enumerate(found) if each not in found[:place]]
     return tuple(sorted(once, key=lambda each: -STATES.index(state([each]))))
 
@@ -64,8 +64,8 @@ def weighed(found: Sequence[Breach]) -> tuple[Breach, ...]:
 def breaches(
     machine: Machine, measured: Sequence[ScoredPoint], records: Sequence[Record]
 ) -> Iterator[Breach]:
-    """records: all of the run, probes too."""
-    yield from _contaminated(measured, records)  # first, for much else follows from it
+    """Find the breached rules. records: all visits of the run, probes too."""
+    yield from _contaminated(measured, records)  # first, because much else follows from it
     for bits in WIDTHS:
         kernels = {each.point.kernel for each in measured if each.bits == bits}
         if len(kernels) != 1:
@@ -117,7 +117,7 @@ def _of_numbers(each: ScoredPoint, machine: Machine) -> Iterator[Breach]:
         yield Breach("caches", {"found": footprint, "wanted": least or 0.0}, each.bits)
     if row["suspect"] and row["above"] != Roof.CORE:
         yield Breach("above", {"found": row["above"], "reason": row["above_reason"]}, each.bits)
-    share = known(row["twin_gbps"] / row["ceiling_gbps"]) or 0.0  # NaN where one of them is missing
+    share = known(row["twin_gbps"] / row["ceiling_gbps"]) or 0.0  # NaN if either is missing
     if not RULES.reads[0] <= share <= RULES.reads[1]:
         yield Breach("witnesses", {"found": share}, each.bits)
     if each.point.schedule == "auto" and each.half_width > RULES.half_width:
@@ -125,7 +125,9 @@ def _of_numbers(each: ScoredPoint, machine: Machine) -> Iterator[Breach]:
 
 
 def _contaminated(measured: Sequence[ScoredPoint], records: Sequence[Record]) -> Iterator[Breach]:
-    """Launches by number, as they were: what no number of the points themselves has told."""
+    """Find launches that were disturbed, by number, even if the points' own numbers do not show
+    it.
+    """
     slow = {
         r.launch: speed
         for r, speed in zip(records, speeds(records), strict=True)

@@ -1,4 +1,4 @@
-"""A sweep from its suite to its run directory: what was asked, measured and kept."""
+"""A sweep, from its suite to its run directory."""
 
 from kvbench.session.options import Options
 from kvbench.session.planning import foreseen, planned

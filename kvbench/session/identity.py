@@ -1,5 +1,5 @@
-"""What must still be the same when a run is resumed: the suite, what measures, and the machine. And
-what measures, before each process that does.
+"""What must stay the same for a run to be resumed: the suite, the software and the machine. The
+software is checked again before each measuring process.
 """
 
 import hashlib
@@ -18,7 +18,7 @@ from kvbench.peers.known import Known, digest
 from kvbench.suite import Suite
 from kvbench.texts import printable
 
-# These say what a number means.
+# the files that decide what a number means
 _MEASURING = (
     "grouping.py",
     "intervals.py",
@@ -31,19 +31,19 @@ _MEASURING = (
     "regime.py",
     "worker",
 )
-Peers = Sequence[Known]  # that a run measures
+Peers = Sequence[Known]  # the peers that a run measures
 _BRANCHES = ("GITHUB_HEAD_REF", "GITHUB_REF_NAME", "CI_COMMIT_REF_NAME")
-_CHANGED = "-dirty"  # as git describe has it
+_CHANGED = "-dirty"  # as git describe prints it
 _NAMES = {
     "suite": "the suite",
     "build": "kvbench, its library, its plug-in or a peer",
     "machine": "the machine",
-    "environment": "the machine's set-up (kernel, microcode, quota, allowed CPUs, ...)",
+    "environment": "the machine's setup (kernel, microcode, quota, allowed CPUs, ...)",
 }
 
 
 def identity(suite: Suite, library: Library, machine: Machine, peers: Peers = ()) -> dict[str, str]:
-    """Digests, by the names above."""
+    """Digests of what must stay the same, by the names above."""
     tables = [
         [(name, str(values)) for name, values in table.items()]
         for table in (*suite.grids, *suite.skips)
@@ -61,7 +61,7 @@ def refuse_changed(then: Mapping[str, str], now: Mapping[str, str], source: str)
     if changed:
         raise NotComparable(
             f"{source}: {' and '.join(changed)} changed since the run began",
-            "its measurements are kept: undo the change and resume, or begin another run",
+            "the measurements are kept: undo the change and resume, or start another run",
         )
 
 
@@ -80,7 +80,7 @@ def versions(library: Library, machine: Machine, peers: Peers = ()) -> dict[str,
 
 
 def engines(library: Library, peers: Peers = ()) -> tuple[Engine, ...]:
-    """Whose kernels a run measures beside ours, each by its file as that is now."""
+    """The engines whose kernels a run measures beside ours, each with its file as it is now."""
     interface = f"interface {library.plugin_version}"
     plugins = (
         Engine(f"plug-in {path.name}", interface, str(path.absolute()), digest(str(path)))
@@ -101,8 +101,8 @@ def _brought(plugin: Plugin) -> str:
 
 
 def committed(asked: str | None) -> dict[str, str]:
-    """Commit, branch and message of the sources that a run is begun in, or of the revision `asked`.
-    Where git does not know it, only what was asked.
+    """Commit, branch and message of the sources around the working directory, or of the revision
+    `asked`. If git does not know the revision, only its name.
     """
 
     def git(*words: str) -> str:
@@ -118,7 +118,7 @@ def committed(asked: str | None) -> dict[str, str]:
         return {"commit": printable(asked)} if asked else {}
     changed = "" if asked else git("status", "--porcelain", "--untracked-files=no")
     known = (os.environ.get(name, "") for name in _BRANCHES)
-    # a checkout in CI is on none
+    # a checkout in CI is on no branch
     branch = git("branch", "--show-current") or next(filter(None, known), "")
     return {
         "commit": found + (_CHANGED if changed else ""),
@@ -128,7 +128,7 @@ def committed(asked: str | None) -> dict[str, str]:
 
 
 def build(library: Library, peers: Peers = ()) -> str:
-    """A digest of the files as they are now, whichever are open. One that is gone counts as
+    """A digest of the files on disk now, even if older ones are open. A missing file counts as
     empty.
     """
     parts = [Path(folder, part) for folder in kvbench.__path__ for part in _MEASURING]

@@ -1,6 +1,7 @@
-"""The line: the fastest kernel of each dtype at the workload of a run's page. After the planned
-launches they are timed side by side, in as many launches. They are chosen once, from the medians of
-these launches. Before that, the kernels with the largest caches stand for them.
+"""The line: for each dtype the fastest kernel at the workload of a run's page, all timed side by
+side. Its launches follow the planned ones, and are equally many. Its kernels are chosen once, by
+their medians in the planned launches. Until then the kernels with the largest caches stand in for
+them.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -24,8 +25,8 @@ _Needs = Mapping[Point, Needs]
 
 
 def expected(sweep: Sweep, machine: Machine) -> tuple[Point, ...]:
-    """What the line would be if the kernels with the largest caches were the fastest; nothing where
-    there will be none.
+    """Predict the line, as if the kernels with the largest caches were the fastest; empty if there
+    will be no line.
     """
     once = dict.fromkeys(("seconds", "seconds_low", "seconds_high"), 1.0)
     own = [each for each in sweep.points if each.op == "decode" and each.shape.q_len == 1]
@@ -50,8 +51,8 @@ def chosen(
     needs: _Needs,
     memory: int,
 ) -> Contrast | NoLine:
-    """`records`: of the planned launches, of which those of others do not count. `memory`: bytes
-    that there are.
+    """Choose the line, or say why there is none. `records`: only those of planned launches count.
+    `memory`: bytes available.
     """
     own = [record for record in records if record.launch < plan.launches]
     points = frames.points(own, machine)
@@ -67,20 +68,22 @@ def _regime(point: Point, needed: Needs, machine: Machine) -> str:
 
 
 def _at_workload(points: pd.DataFrame, models: Sequence[str]) -> tuple[str, ...]:
-    """Names of the workload's points, which have one query and no chase beside them."""
+    """Names of the workload's points with one query and no chase."""
     own = (points["engine"] == OURS) & (points["q_len"] == 1) & (points["chase"] == NONE)
     ours = points[own]
     return workload(tokens(ours, geometries(models)), ours).points
 
 
 def _candidates(plan: Plan, names: Sequence[str]) -> list[Point]:
-    """Of our engine, in the order of the plan. A plug-in's have processes of their own."""
+    """Our own engine's points, in the order of the plan. Plug-ins are left out: they have their own
+    processes.
+    """
     own = (point for point in plan.points if isinstance(point, Point))
     return [point for point in own if point.name in names and not plan.is_foreign(point)]
 
 
 def _firsts(points: Sequence[Point], rank: Mapping[str, float]) -> tuple[Point, ...]:
-    """Of each dtype the one of least rank, in the order of the plan."""
+    """For each dtype the point of least rank, in the order of the plan."""
     each = grouped((point.dtype, point) for point in points)
     found = {min(own, key=lambda point: rank[point.name]) for own in each.values()}
     return tuple(point for point in points if point in found)

@@ -1,4 +1,4 @@
-"""The decodes of suite `latency`, beside which a thread chases, for other commands that measure
+"""The decodes of suite `latency` with a chasing thread beside them, for other commands that measure
 them: the profile of a machine, and a score.
 """
 
@@ -16,8 +16,9 @@ _CHASE = f"chase={NODE}"
 
 
 def decodes(machine: Machine, memory: int, threads: str, quick: bool, **asked: Any) -> Sweep:
-    """Without the suite's witnesses. memory: bytes that a point may take. quick: only the decode of
-    f16. asked: fields of Options. BadArgument where no decode can have a chase.
+    """Plan the decodes without the suite's witnesses. memory: bytes that a point may take. quick:
+    only the decode of f16. asked: fields of Options. Raises BadArgument if no decode can have a
+    chase.
     """
     axes = _CHASE, f"threads={threads}", *(["dtype=f16"] if quick else [])
     options = Options(SUITE, axes=axes, **asked)
@@ -27,13 +28,13 @@ def decodes(machine: Machine, memory: int, threads: str, quick: bool, **asked: A
         why = dict.fromkeys(f"{skip.reason}: {skip.detail}" for skip in sweep.skips)
         raise BadArgument(
             f"no thread can chase beside a decode: {'; '.join(why)}",
-            "fewer --threads, or leave out --loaded",
+            "use fewer --threads, or leave out --loaded",
         )
     return replace(sweep, needs=found)
 
 
 def of_kernel(kernel: str, launches: int, asked: dict[str, Any]) -> Options:
-    """Options that ask for the decode of one kernel of the library."""
+    """Options for the decode of one kernel of the library."""
     _, variant, layout, dtype, _ = kernel.split(".")
     axes = _CHASE, f"variant={variant}", f"layout={layout}", f"dtype={dtype}"
     return Options(SUITE, axes=axes, only=(f"{kernel}/*",), launches=launches, **asked)

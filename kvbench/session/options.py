@@ -1,4 +1,4 @@
-"""What a sweep is asked for, and what may be asked anew when it is resumed."""
+"""The options of a sweep, and which of them may change when it is resumed."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
@@ -16,8 +16,8 @@ from kvbench.suite import Suite, find
 from kvbench.suite.axes import absolute, from_options
 from kvbench.suite.values import LIMITS
 
-_AXES = ("cpus", "pages", "schedule")  # options that stand for the axis of their name
-# when to stop, not what to measure
+_AXES = ("cpus", "pages", "schedule")  # options that set the axis of the same name
+# These say when to stop, not what to measure.
 _LATER = {"launches", "budget", "target_ci", "until_decided", "patience"}
 _LIMITS = LIMITS | {
     "seed": (0, 1 << 62),
@@ -29,18 +29,22 @@ _LIMITS = LIMITS | {
 
 @dataclass(frozen=True, slots=True)
 class Options:
-    """What a sweep is asked for; None leaves it to the suite, or to the machine. Times in seconds.
+    """What a sweep is asked for. None leaves a choice to the suite or the machine. Times are in
+    seconds.
 
-    axes: "context=1k,8k" in place of the suite's own. only: patterns for names of points.
-    target_ci: launches are added until every point's interval is no further than that share from
-    its median. until_decided: launches are added while questions are open, for a time that the
-    suite or the budget says; by default where the suite says so, and launches and target_ci do not.
-    budget: but for the first, no launch begins that would not end in time. tuning: a file of what
-    earlier runs have seen of schedules, in place of the one in the user's cache folder; or off.
-    neighbour: points are timed too while other cores stream memory. peers: of those that a suite
-    has, the ones that are wanted; "ggml=/opt/libggml.so" where it is another library of an engine.
-    pythons: "vllm=/opt/vllm/bin/python" where an engine is another interpreter's. Two of an engine
-    are two rows. commit: what is measured, for a history; by default that of git, here.
+    axes: "context=1k,8k" replaces the suite's axis. only: patterns for names of points.
+    target_ci: add launches until every point's interval reaches no further than this share from its
+        median.
+    until_decided: add launches while questions are open, for a time set by the suite or the budget.
+        By default the suite decides, unless launches or target_ci is given.
+    budget: a launch starts only if it should finish in time. One always runs.
+    tuning: the file that keeps the tuner's measurements, by default in the user's cache folder; or
+        off.
+    neighbour: also time points while other cores stream memory.
+    peers: which of the suite's peers to measure; "ggml=/opt/libggml.so" takes another library.
+    pythons: "vllm=/opt/vllm/bin/python" takes another interpreter. Two builds of an engine are two
+        rows.
+    commit: the revision that is measured, for a history; by default git's, here.
     """
 
     suite: str = "quick"
@@ -69,7 +73,7 @@ class Options:
     def __post_init__(self) -> None:
         for name in ("axes", "only", "peers", "pythons"):
             object.__setattr__(self, name, tuple(getattr(self, name)))
-        # a run may be resumed from another folder
+        # A run may be resumed from another folder.
         object.__setattr__(self, "axes", tuple(map(absolute, self.axes)))
         for name in ("peers", "pythons"):
             object.__setattr__(self, name, tuple(map(absolute_path, getattr(self, name))))
@@ -86,10 +90,10 @@ class Options:
                 refuse_beyond(name, value, limits)
         for name in {axis.partition("=")[0].strip() for axis in self.axes} & set(_AXES):
             if getattr(self, name) is not None:
-                raise BadArgument(f"{name} is given twice, as an axis too", "leave one of them out")
+                raise BadArgument(f"{name} is also given as an axis", "leave one of them out")
         if self.target_ci and not self.budget:
             raise BadArgument(
-                "target_ci without a budget might never end", "give both, such as a budget of 10m"
+                "target_ci without a budget might never end", "give a budget too, such as 10m"
             )
         if self.target_ci and self.until_decided:
             raise BadArgument(
@@ -98,7 +102,7 @@ class Options:
 
     @property
     def builds(self) -> dict[str, Build]:
-        """Of peers, by word; empty where all are wanted as they are."""
+        """Builds of peers by word; empty if all peers of the suite are measured as they are."""
         if not self.peers and not self.pythons:
             return {}
         named = [each for each in self.peers if "=" in each]
@@ -107,19 +111,19 @@ class Options:
 
     @property
     def kernels(self) -> Library:
-        """The library to be measured, with the plug-ins."""
+        """The library to measure, with the plug-ins."""
         return library_of(self.library, self.plugin)
 
     @property
     def asked_suite(self) -> Suite:
-        """With all that replaces what its file says."""
+        """The suite, with everything that the options replace."""
         asked = {name: getattr(self, name) for name in LIMITS if getattr(self, name) is not None}
         own = (f"{name}={value}" for name in _AXES if (value := getattr(self, name)) is not None)
         axes = from_options((*self.axes, *own), self.kernels)
         return replace(find(self.suite, self.kernels), **asked).with_axes(axes)
 
     def settled(self, suite: Suite) -> Self:
-        """With what the suite says of until_decided, where nobody else does."""
+        """Fill in until_decided from the suite if no option settles it."""
         by_hand = self.launches or self.target_ci
         on = (
             bool(suite.until_decided) and not by_hand
@@ -130,14 +134,14 @@ class Options:
 
     @classmethod
     def kept(cls, facts: Mapping[str, Any], source: str) -> Self:
-        """From a manifest. `source` is what messages call it."""
+        """Read the options from a manifest. `source`: its name in messages."""
         try:
             return read(cls, facts)
         except ValueError as error:
             raise BadRun(f"{source}: options: {error}", "begin another run") from None
 
     def resumed(self, asked: Mapping[str, Any], source: str) -> Self:
-        """With what is `asked` anew. What is measured must stay as it was begun."""
+        """Apply the options `asked` for a resumption. What is measured must stay the same."""
         by_hand = (
             {} if asked.keys().isdisjoint({"launches", "target_ci"}) else {"until_decided": False}
         )
@@ -147,6 +151,6 @@ class Options:
             if then != now:
                 raise BadArgument(
                     f"{source} was begun with {name} {then}, not {now}",
-                    "resume it as it was begun, or begin another run with another --out",
+                    "resume it as it was begun, or start another run with another --out",
                 )
         return found

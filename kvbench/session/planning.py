@@ -1,4 +1,4 @@
-"""What a sweep will measure, and how long that takes; and its schedules alone."""
+"""Plan a sweep: what it measures and how long that takes. Also tune schedules without a sweep."""
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
@@ -17,19 +17,19 @@ from kvbench.session.line import expected
 from kvbench.session.options import Options
 from kvbench.store.evidence import OFF, Evidence
 
-_TUNED = 0.001  # seconds of a sample; a visit has one of the point, for it is none of the tuning
+_TUNED = 0.001  # seconds of the point's one sample: a visit needs it, the tuner does not
 Follow = Callable[[Iterable[Record], int], Iterator[Record]]
 
 
 def evidence_of(options: Options, machine: Machine) -> Evidence | None:
-    """What earlier runs have seen of schedules; None where nothing shall be tuned."""
+    """Measurements of schedules from earlier runs; None if tuning is off."""
     return Evidence.asked(options.tuning, machine.fingerprint, options.kernels.path)
 
 
 def schedules_of(
     options: Options, sweep: Sweep, machine: Machine
 ) -> tuple[dict[str, Any] | None, str]:
-    """Of it what the points of a sweep go by, and a line on why there is none."""
+    """The part of that evidence for a sweep's points, and a message on why there is none."""
     if not (found := evidence_of(options, machine)):
         return None, ""
     seen, remark = found.read()
@@ -39,7 +39,9 @@ def schedules_of(
 
 
 def planned(options: Options, library: Library) -> tuple[Sweep, Forecast, Machine]:
-    """What a sweep would measure here; an error where that is nothing, or does not fit memory."""
+    """Plan what a sweep would measure here. Raises an error if that is nothing, or does not fit
+    memory.
+    """
     machine, peers = describe(), options.builds
     site = Site(machine, available_memory(), options.isa, library=library, peers=peers)
     found = expand(options.asked_suite, site, options.seed, options.only)
@@ -61,15 +63,15 @@ def planned(options: Options, library: Library) -> tuple[Sweep, Forecast, Machin
     refuse_without_peer(found, site)
     if options.neighbour and not any(neighbours(machine, point.cpus) for point in found.points):
         raise Refused(
-            "every point uses all cores of its NUMA nodes, so none is free for a neighbour",
-            "fewer threads: --axis threads=1",
+            "every point uses all cores of its NUMA nodes, so no core is free for a neighbour",
+            "use fewer threads: --axis threads=1",
         )
     return found, seen, machine
 
 
 def _without(found: Sweep, line: tuple[Point, ...], machine: Machine) -> Plan:
-    """The plan, without the dtypes of the level where the line times them side by side: but those
-    of pairs, which the line has not.
+    """The plan without contrasts of dtypes that the line times side by side anyway. Contrasts with
+    pairs stay: the line has no pairs.
     """
 
     def asks(factor: str, point: Point) -> tuple[str, str, str]:
@@ -87,8 +89,8 @@ def _without(found: Sweep, line: tuple[Point, ...], machine: Machine) -> Plan:
 
 
 def foreseen(found: Sweep, options: Options, machine: Machine) -> tuple[Sweep, Forecast]:
-    """A sweep with its line, where it will have one; and the one forecast of it, for whoever lists,
-    plans or sweeps it.
+    """Add the line to a sweep that will have one, and make its forecast. All commands that list,
+    plan or sweep use this forecast.
     """
     if found.suite.contrasts and (line := expected(found, machine)):
         found = replace(found, plan=_without(found, line, machine), line=line)
@@ -99,7 +101,7 @@ def foreseen(found: Sweep, options: Options, machine: Machine) -> tuple[Sweep, F
 
 
 def kept_forecast(seen: Forecast) -> dict[str, float]:
-    """Of a forecast, in a manifest."""
+    """The part of a forecast that a manifest keeps."""
     names = ("seconds", "timed", "memory", "until", "line")
     return {name: float(getattr(seen, name)) for name in names} | {"tuned": seen.tuned}
 
@@ -107,10 +109,10 @@ def kept_forecast(seen: Forecast) -> dict[str, float]:
 def tune(
     options: Options, fresh: bool, follow: Follow = lambda records, count: iter(records)
 ) -> tuple[str, tuple[Tuned, ...], str, list[str]]:
-    """Schedules alone: what the first launch of a sweep would choose, without the sweep. `fresh`:
-    without what earlier runs have seen. `follow` passes the visits on, of which there are so many.
-    Returns the suite's name, what was tuned, the file that holds what was seen, or "", and lines on
-    what could not be done.
+    """Choose schedules as the first launch of a sweep would, without the sweep. `fresh`: ignore
+    earlier runs. `follow` passes the visits on; its second argument is their number. Returns the
+    suite's name, what was tuned, the file that keeps the measurements (or ""), and messages on what
+    failed.
     """
     sweep, _, machine = planned(options, options.kernels)
     evidence = evidence_of(options, machine)

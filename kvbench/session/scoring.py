@@ -1,9 +1,9 @@
 """The runs of a score.
 
-candidates  each kernel of each width in one launch, those near the fastest in another; their names
-            alone are kept
-the score   these alone, base and tuned, in launches of their own: that they were picked is no part
-            of their numbers
+candidates  time each kernel of each width in one launch, and those near the fastest in another;
+            only the winners' names are kept
+the score   time the winners, base and tuned, in launches of their own: the selection does not
+            influence their numbers
 the longer  the same on more tokens, in a folder of the run
 the loaded  the latency of memory beside the kernel of 16 bits, in another folder
 """
@@ -28,17 +28,17 @@ from kvbench.store import names
 from kvbench.store.evidence import Evidence
 from kvbench.store.run import is_vacant
 
-_FASTER = 1.02  # times, by which a candidate must be faster than those named before it
-# times the fastest: who is nearer is timed again; launches that this makes, about
+_FASTER = 1.02  # how many times as fast a candidate must be as those named before it
+# Candidates within _HEAT times the fastest are timed again; so about _NEARLY launches are made.
 _HEAT, _NEARLY = 1.3, 1.4
-UNCHASED = BadArgument, Refused  # raised where no thread can chase beside a kernel
+UNCHASED = BadArgument, Refused  # raised if no thread can chase beside a kernel
 # how candidates are timed
 _BRIEF: dict[str, Any] = {"axes": ("layers=0",), "launches": 1, "samples": 3, "sample_time": 0.015}
 
 
 def forecast(asked: dict[str, Any]) -> tuple[float, float]:
-    """Seconds of all, and of those what is not in timed samples: memory is filled, processes
-    begin.
+    """Seconds of the whole score, and seconds of it outside timed samples, such as filling
+    memory.
     """
     again = 2.0  # candidates are verified and tuned, and some are timed again
     parts = [(again, planned(options := _candidates(asked), options.kernels)[1])]
@@ -54,8 +54,8 @@ def forecast(asked: dict[str, Any]) -> tuple[float, float]:
 
 
 def pick(asked: dict[str, Any], follow: Follow) -> tuple[str, ...]:
-    """Names of the fastest kernels, one of each width. WrongAnswer where one of them has none that
-    is right.
+    """Find the fastest kernels, one of each width, and return their names. Raises WrongAnswer if no
+    kernel of a width gives right answers.
     """
     options = _candidates(asked)
     sweep, _, machine = planned(options, options.kernels)
@@ -80,7 +80,7 @@ def pick(asked: dict[str, Any], follow: Follow) -> tuple[str, ...]:
 
 
 def _near(points: Sequence[Point], records: Iterable[Record]) -> list[Point]:
-    """Those that another launch may find to be the fastest."""
+    """The candidates that another launch may find to be the fastest."""
     seconds = _seconds(records)
     best = {
         bits: min((own for p, own in seconds.items() if width(p) == bits), default=0.0)
@@ -94,7 +94,7 @@ def _near(points: Sequence[Point], records: Iterable[Record]) -> list[Point]:
 
 
 def _seconds(records: Iterable[Record]) -> dict[Any, float]:
-    """Of the fastest pass: other work that comes and goes makes candidates slower, and none of them
+    """Seconds of each point's fastest pass. Other work can make a candidate slower, never
     faster.
     """
     found = grouped(
@@ -115,7 +115,7 @@ def _fastest(points: Sequence[Point], records: Iterable[Record], bits: int) -> s
     own = [point for point in points if width(point) == bits]
     if not (right := [point for point in own if point in seconds and point not in errors]):
         why = next((errors[point] for point in own if point in errors), "there is none")
-        raise WrongAnswer(f"no kernel of {bits} bits is right: {why}", "run kvbench verify")
+        raise WrongAnswer(f"no kernel of {bits} bits answers right: {why}", "run kvbench verify")
     best = right[0]
     for point in right[1:]:
         best = point if seconds[best] > _FASTER * seconds[point] else best
@@ -123,12 +123,10 @@ def _fastest(points: Sequence[Point], records: Iterable[Record], bits: int) -> s
 
 
 def refuse_no_room(out: Path | None) -> None:
-    """Before anything is measured: a place that holds something already, or where nothing can be
-    written.
-    """
+    """Refuse an occupied or unwritable place before anything is measured."""
     if out and not is_vacant(out):
         raise BadArgument(
-            f"{out} holds something already", "name another --out, or finish that run with --resume"
+            f"{out} is not empty", "name another --out, or finish that run with --resume"
         )
     place = (out or Path("runs")).absolute()
     there = next(folder for folder in (place, *place.parents) if os.path.lexists(folder))
@@ -141,7 +139,7 @@ def begin(asked: dict[str, Any], kernels: Sequence[str], out: Path | None, comma
 
 
 def begin_longer(first: Session) -> Session:
-    """Of the kernels that another one measures; or what is left of it."""
+    """Start or resume the longer run with the kernels that `first` measured."""
     folder = first.directory.path / names.LONGER
     if (folder / names.MANIFEST).exists():
         return Session.resume(folder)
@@ -152,8 +150,8 @@ def begin_longer(first: Session) -> Session:
 
 
 def begin_loaded(first: Session) -> Session:
-    """With the kernel of 16 bits that `first` measured; or what is left of such a run. One of
-    UNCHASED where there is no core for a chase, or no memory.
+    """Start or resume the loaded run with the kernel of 16 bits that `first` measured. Raises an
+    error of UNCHASED if no core is free for a chase, or memory is short.
     """
     folder = first.directory.path / names.LOADED
     if (folder / names.MANIFEST).exists():
@@ -188,13 +186,15 @@ def _longer(asked: dict[str, Any], kernels: Sequence[str] = ("*",)) -> Options:
 
 
 def _loaded(asked: dict[str, Any], kernel: str = "decode.flash.head.f16.*") -> Options:
-    """Without plug-ins: a score measures none beside a chase."""
+    """Options of the loaded run. Plug-ins are left out: a score measures none of them beside a
+    chase.
+    """
     own = {name: value for name, value in asked.items() if name != "plugin"}
     return of_kernel(kernel, LOADED_LAUNCHES, own)
 
 
 def _with_plugin(options: Options) -> Options:
-    """Its kernels beside the suite's."""
+    """Add a plug-in's kernels to the suite's."""
     if not (own := options.kernels.foreign_variants):
         return options
     known = dict.fromkeys(v for grid in options.asked_suite.grids for v in grid["variant"])

@@ -1,8 +1,8 @@
 """The course of a sweep.
 
 begin or resume:  suite, machine -> plan -> manifest, preflight
-records:          each is on the disk before the next visit begins
-finish:           what others read, rebuilt from the journal
+records:          each record is on disk before the next visit begins
+finish:           rebuild the files that others read from the journal
 """
 
 import math
@@ -56,7 +56,9 @@ from kvbench.units import now
 
 
 class Session(Closing):
-    """One process's part in a run. `done`: records there were before it. It owns the directory."""
+    """The part of a run that one process does. It owns the run directory. `done`: earlier
+    records.
+    """
 
     def __init__(
         self,
@@ -68,7 +70,7 @@ class Session(Closing):
         execute: Execute | None,
         remark: str = "",
     ) -> None:
-        """As begin() and resume() call it. remark: a line for whoever asked for it."""
+        """Called by begin() and resume(). remark: a message for the user."""
         self.directory, self.options, self.machine = directory, options, machine
         self.needs, self.checks = needs, checks
         self.done = tuple(directory.records)
@@ -84,7 +86,9 @@ class Session(Closing):
         command: str = "kvbench.sweep()",
         execute: Execute | None = None,
     ) -> Self:
-        """Without `out`, a folder of its own below runs/. `command`: how the run came about."""
+        """Start a run. By default `out` is a new folder below runs/. `command`: how the run was
+        started.
+        """
         library = options.kernels
         sweep, seen, machine = planned(options, library)
         options = options.settled(sweep.suite)
@@ -106,7 +110,7 @@ class Session(Closing):
             engines=engines(library, peers),
             forecast=kept_forecast(seen),
         )
-        checks = _checks(plan, machine)  # it takes its time, so there is no directory yet
+        checks = _checks(plan, machine)  # this takes time, so no directory is made before
         directory = RunDirectory.create(
             Path(out) if out else Path("runs", f"{sweep.suite.name}-{plan.run}"), manifest
         )
@@ -116,8 +120,8 @@ class Session(Closing):
     def resume(
         cls, out: Path | str, asked: dict[str, Any] | None = None, execute: Execute | None = None
     ) -> Self:
-        """`asked`: options given anew. They must be those that the run began with, but for how long
-        it goes on.
+        """Resume a run. `asked`: options given again. They must equal the run's own, except those
+        that say how long it goes on.
         """
         directory = RunDirectory.open(out, write=True)
         try:
@@ -139,7 +143,7 @@ class Session(Closing):
     # ---- measuring -------------------------------------------------------------------------------
 
     def records(self) -> Iterator[Record]:
-        """Measure what is left. Each record is kept before it is yielded."""
+        """Measure what is left. Each record is on disk before it is yielded."""
         self._write_machine()
         what = self.directory.manifest.plan, self.machine, self.needs
         for found in run(*what, self._unchanged, self.done, self._more, self.budget):
@@ -147,7 +151,7 @@ class Session(Closing):
             yield found
 
     def _unchanged(self, job: Job) -> Iterator[Record]:
-        """A process opens the library anew: it must be the one that the run began with."""
+        """Check before each process that the library is still the one that the run began with."""
         kept, peers = self.directory.manifest.identity, _peers(self.directory.manifest.plan)
         refuse_changed(
             kept, kept | {"build": build(self.options.kernels, peers)}, str(self.directory.path)
@@ -155,8 +159,8 @@ class Session(Closing):
         return (self._execute or runner.launch)(job)
 
     def finish(self) -> bool:
-        """Rebuild what others read, and keep for later runs what was seen of schedules. False where
-        no launch is complete yet.
+        """Rebuild the files that others read, and keep what was seen of schedules for later runs.
+        Returns False if no launch is complete yet.
         """
         self._write_machine()
         self.remark = ""
@@ -169,7 +173,7 @@ class Session(Closing):
         return self.directory.export()
 
     def run(self) -> Run:
-        """What there is so far."""
+        """The run as measured so far."""
         directory = self.directory
         return Run(
             directory.path, directory.manifest, self.machine, tuple(directory.records), self.checks
@@ -184,7 +188,7 @@ class Session(Closing):
 
     @cached_property
     def _weights(self) -> dict[str, float]:
-        """Seconds that each visit of the plan may take, by its point's name."""
+        """Seconds that each visit of the plan may take, by name of the point."""
         plan = self.directory.manifest.plan
         return {point.name: seconds for point, seconds in visits(plan, self.needs).items()}
 
@@ -199,13 +203,13 @@ class Session(Closing):
         return self._weights.get(visited.name, self._line)
 
     def _whole(self) -> float:
-        """Seconds of all visits that are planned, and of the line's."""
+        """Seconds of all planned visits and of the line's."""
         return self.directory.manifest.plan.launches * math.fsum(
             (*self._weights.values(), self._line)
         )
 
     def left(self) -> float:
-        """Seconds of the visits that were not made when it began."""
+        """Seconds of the visits that had not been made when this process began."""
         manifest = self.directory.manifest
         made = (
             self.weight(record.point)
@@ -216,17 +220,15 @@ class Session(Closing):
 
     @property
     def forecast(self) -> str:
-        """How long it takes, before any of it is measured; where some was measured before, what is
-        left.
-        """
+        """How long the run takes; for a resumed run, how long the rest takes."""
         manifest = self.directory.manifest
         whole = self._whole()
         left = self.left() / whole if whole else 1.0
         return told(left * manifest.forecast["seconds"], manifest.forecast.get("until", 0.0))
 
     def _more(self, number: int) -> tuple[Visited, ...]:
-        """What launch `number` visits; nothing where it does not begin. One that has begun is
-        finished. Behind the planned ones as many have the line, and what is added.
+        """What launch `number` visits; empty if it should not start. A launch that has begun is
+        finished. After the planned launches come the line's, equally many, and added ones.
         """
         if number >= self.directory.manifest.plan.launches:
             self._choose_line()
@@ -255,7 +257,7 @@ class Session(Closing):
         return (*line, *added)
 
     def _choose_line(self) -> None:
-        """Once, from what the planned launches have measured."""
+        """Choose the line once, from the planned launches."""
         manifest = self.directory.manifest
         if manifest.line or manifest.no_line:
             return
@@ -270,23 +272,23 @@ class Session(Closing):
         )
 
     def _lines_left(self, number: int) -> int:
-        """Launches that are still to visit the line, this one among them."""
+        """Launches that have still to visit the line, including this one."""
         manifest = self.directory.manifest
         before = (record for record in self.directory.records if record.launch < number)
         made = sum(record.point == manifest.line for record in before)
         return max(0, manifest.plan.launches - made) if manifest.line else 0
 
     def _added(self, number: int, begun: int) -> tuple[Visited, ...]:
-        """What is visited beyond what was planned."""
+        """The visits beyond the plan in a launch."""
         manifest, target = self.directory.manifest, self.options.target_ci
-        if target:  # fewer launches say nothing of how far off they are
+        if target:  # fewer launches cannot tell how far off they are
             done = number > begun and enough(number) and self.reach() <= target
             return () if done or number >= MOST_LAUNCHES else manifest.plan.points
         return self._open(number) if number < manifest.looks else ()
 
     def _open(self, number: int) -> tuple[Visited, ...]:
-        """The points of questions that the launches before it left open, if twice as many as there
-        can be may decide them.
+        """The points of questions that earlier launches left open, if twice the most launches may
+        decide them.
         """
         manifest = self.directory.manifest
         before = [record for record in self.directory.records if record.launch < number]
@@ -301,13 +303,15 @@ class Session(Closing):
 
     @property
     def _until(self) -> float:
-        """Seconds within which launches are added. The suite's own are of open questions alone."""
+        """Seconds within which launches are added. The suite's limit holds for open questions
+        only.
+        """
         suites = self.options.asked_suite.until_decided if self.directory.manifest.looks else 0
         return self.options.budget or suites or math.inf
 
     def _in_time(self, points: tuple[Visited, ...], limit: float, ahead: float = 0.0) -> bool:
-        """Whether their visits, as long as those of this session, and seconds that are `ahead` end
-        within the limit.
+        """Whether visits of these points end within the limit, at the pace of this session and
+        after `ahead` more seconds.
         """
         visits = self.directory.records[len(self.done) :]
         fresh = math.fsum(self.weight(visit.point) for visit in visits)
@@ -315,8 +319,8 @@ class Session(Closing):
         return not fresh or self.budget.used * (1 + ahead / fresh) <= limit
 
     def reach(self) -> float:
-        """How far the widest interval of a point's seconds reaches from its median, as a share of
-        that.
+        """The largest distance from a point's median seconds to an end of its interval, as a share
+        of the median.
         """
         found = (
             Estimate.of(list(seconds.values()))
@@ -329,7 +333,7 @@ class Session(Closing):
 
 
 def _renew(directory: RunDirectory, options: Options) -> None:
-    """The manifest says what is asked now. What the forecast says of time goes by launches."""
+    """Write to the manifest what is asked now. Its forecast of time follows the launches."""
     manifest = directory.manifest
     own = (record.launch for record in directory.records if record.point != manifest.line)
     plan, begun = manifest.plan, 1 + max(own, default=-1)
@@ -341,7 +345,7 @@ def _renew(directory: RunDirectory, options: Options) -> None:
     if begun > (found.most_launches if launches == plan.launches else launches):
         raise BadArgument(
             f"launches is {launches}, but {directory.path} has already begun {begun}",
-            "ask for as many, or more",
+            "ask for that many, or more",
         )
     if found != manifest:
         directory.rewrite(found)
@@ -355,7 +359,7 @@ def sweep(
     progress: Callable[[Record], None] = lambda record: None,
     **options: Any,
 ) -> Run:
-    """Measure a suite into the run directory `out`, and return the run. `options` are those of
+    """Measure a suite into the run directory `out` and return the run. `options` are the fields of
     Options.
     """
     session = (
@@ -373,7 +377,7 @@ def sweep(
 
 
 def _peers(plan: Plan) -> list[Known]:
-    """Builds that were asked for stand in that order."""
+    """The peers of a plan. Builds that the user asked for keep the user's order."""
     names = {point.engine for point in plan.points if is_peer(point)}
     asked = [*plan.peers]
     order = sorted(names, key=lambda name: (asked.index(name) if name in asked else -1, name))
@@ -382,6 +386,6 @@ def _peers(plan: Plan) -> list[Known]:
 
 
 def _checks(plan: Plan, machine: Machine) -> tuple[Check, ...]:
-    """On the CPUs of the point with most threads."""
+    """Run the preflight on the CPUs of the point with most threads."""
     cpus = max((point.cpus for point in plan.points), key=len, default=machine.allowed)
     return preflight(Files("/"), machine, cpus)

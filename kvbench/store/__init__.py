@@ -1,4 +1,4 @@
-"""Values as JSON, files that are whole or not there, and the directory that holds a run."""
+"""Values as JSON, files that appear only when complete, and the directory of a run."""
 
 from kvbench.store.files import write_json, write_text
 from kvbench.store.manifest import Manifest

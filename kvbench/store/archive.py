@@ -1,8 +1,8 @@
-"""Files packed into one, as .tar.gz, and taken out of one that anybody may have made.
+"""Pack files into a .tar.gz, and unpack a .tar.gz that anybody may have made.
 
 Only plain headers are read, one after the other. Python's tarfile follows extended headers by
-calling itself, and reads them whole: a small file with many of them, or a large one, would take all
-of the stack or the memory.
+calling itself, and reads each completely: many of them, or a large one, would exhaust the stack or
+memory.
 """
 
 import gzip
@@ -15,7 +15,7 @@ from typing import IO
 from kvbench import named
 from kvbench.errors import Unwritable
 
-MOST = 16 << 20  # bytes of an archive: one of a score has 0.2 MiB
+MOST = 16 << 20  # bytes of an archive; an archive of a score has 0.2 MiB
 _BLOCK = tarfile.BLOCKSIZE
 _PIECE = 1 << 20  # bytes that are in memory at once
 _KINDS = {
@@ -34,7 +34,7 @@ _KINDS = {
 
 
 def pack(folder: Path, names: Iterable[str], file: IO[bytes]) -> None:
-    """Those that are there; of each its name and content alone."""
+    """Pack the files that exist; of each only name and content."""
     with tarfile.open(fileobj=file, mode="w:gz", format=tarfile.USTAR_FORMAT) as tar:
         for name in names:
             if (folder / name).is_file():
@@ -45,9 +45,10 @@ def pack(folder: Path, names: Iterable[str], file: IO[bytes]) -> None:
 
 
 def unpack(file: Path, folder: Path, limits: Mapping[str, int]) -> set[str]:
-    """Into a new folder. `limits`: the names that it may hold, and how many bytes of each. Returns
-    those that it held. ValueError, which names the member, where it holds anything else; OSError
-    where it cannot be read, and Unwritable where the folder has no room."""
+    """Unpack into a new folder and return the names found. `limits`: allowed names, and the most
+    bytes of each. Raises ValueError, naming the member, if the archive holds anything else; OSError
+    if it cannot be read; Unwritable if the folder has no room.
+    """
     found: set[str] = set()
     with named.opened(file) as packed:
         if packed.seek(0, 2) > MOST:
@@ -61,14 +62,14 @@ def unpack(file: Path, folder: Path, limits: Mapping[str, int]) -> set[str]:
                 except OSError as error:
                     raise Unwritable(
                         f"{file}: its {member.name} cannot be unpacked: {error.strerror}",
-                        f"make room in {folder.parent}, or set TMPDIR",
+                        f"free space in {folder.parent}, or set TMPDIR",
                     ) from None
                 found.add(member.name)
     return found
 
 
 def _next(stream: gzip.GzipFile, number: int) -> tarfile.TarInfo | None:
-    """The header of the next member; None at the end."""
+    """Read the header of the next member; None at the end."""
     block = _read(stream, _BLOCK)
     if not block.strip(b"\0"):
         if not block and number == 1:
@@ -84,9 +85,9 @@ def _refuse(member: tarfile.TarInfo, found: set[str], limits: Mapping[str, int])
     name = member.name[:60]
     if member.type not in (tarfile.REGTYPE, tarfile.AREGTYPE):
         kind = _KINDS.get(member.type, f"of kind {member.type!r}")
-        raise ValueError(f"its member {len(found) + 1}, {name!r}, is no ordinary file but {kind}")
+        raise ValueError(f"its member {len(found) + 1}, {name!r}, is {kind}, not an ordinary file")
     if member.name not in limits or member.name in found:
-        raise ValueError(f"it holds {name!r}, which is no file of a score, or there twice")
+        raise ValueError(f"it holds {name!r}, which is not a file of a score, or occurs twice")
     if not 0 <= member.size <= limits[member.name]:
         raise ValueError(f"its {name} is larger than {limits[member.name] >> 20} MiB")
 
@@ -104,8 +105,8 @@ def _take(stream: gzip.GzipFile, member: tarfile.TarInfo, path: Path) -> None:
 
 
 def _read(stream: gzip.GzipFile, count: int) -> bytes:
-    """Fewer bytes at the end."""
+    """Read `count` bytes, fewer at the end."""
     try:
         return stream.read(count)
     except (EOFError, zlib.error, gzip.BadGzipFile) as error:
-        raise ValueError(f"it is no .tar.gz, or damaged: {error}") from None
+        raise ValueError(f"it is not a .tar.gz, or is damaged: {error}") from None

@@ -1,8 +1,8 @@
-"""What tunings of this machine and build have seen, kept over runs: a file in the user's cache
-folder, or another one.
+"""Measurements of schedules on this machine and build, kept over runs in a file in the user's cache
+folder, or another file.
 
-The file is whole at any instant. Runs that end at once add to it one after the other, under a lock
-of its folder.
+The file is complete at any instant. Runs that end at once add to it one after the other, under a
+lock of its folder.
 """
 
 import errno
@@ -22,14 +22,16 @@ from kvbench.store.files import refuse_output, short, streams, write_json
 from kvbench.store.locks import locked
 from kvbench.store.values import parsed, read
 
-OFF = "off"  # in place of a file: nothing is tuned
-# bytes: a class has 64 rounds of a dozen presets, 20 KB; a plan has some hundred classes at most
+OFF = "off"  # instead of a file: do not tune
+# Bytes of a file: a class has 64 rounds of a dozen presets, 20 KB; a plan has a hundred classes or
+# so.
 _MOST = 16 << 20
-_FAILED = (errno.EMFILE, errno.ENFILE, errno.ENOMEM, errno.EIO)  # nobody knows what the file holds
+# after these errors the content of the file is unknown
+_FAILED = (errno.EMFILE, errno.ENFILE, errno.ENOMEM, errno.EIO)
 
 
 def cache_folder() -> Path:
-    """The user's, for what can be made again."""
+    """The user's folder for files that can be made again."""
     asked = Path(os.environ.get("XDG_CACHE_HOME", ""))
     return (asked if asked.is_absolute() else Path.home() / ".cache") / "kvbench"
 
@@ -43,8 +45,8 @@ class _Kept:
 
 
 class Evidence:
-    """`machine`: its fingerprint. `library`: of the kernels. `asked`: the file's name; without it,
-    one of our own.
+    """The file of measurements. `machine`: its fingerprint. `library`: the library with the
+    kernels. `asked`: the file's name; by default one in the cache folder.
     """
 
     def __init__(self, machine: str, library: Path, asked: str | None = None) -> None:
@@ -54,14 +56,14 @@ class Evidence:
 
     @classmethod
     def asked(cls, name: str | None, machine: str, library: Path) -> Self | None:
-        """Of a file so named, or OFF: then there is none, and nothing is tuned."""
+        """The file with that name; None for OFF, which means that nothing is tuned."""
         return None if name == OFF else cls(machine, library, name)
 
     def read(self) -> tuple[dict[str, dict[str, tuple[float, ...]]], str]:
-        """Ratios by class; and a line on why there are none, where a file is there and cannot be
-        used. Unwritable where one that was asked for could not be written.
+        """Ratios by class; and a message if an existing file cannot be used. Raises Unwritable if a
+        file that the user named could not be written.
         """
-        if self._asked:  # before minutes of measuring, not after them
+        if self._asked:  # now, not after minutes of measuring
             try:
                 refuse_output(self.path, "then run it again")
             except Unwritable as error:
@@ -72,7 +74,7 @@ class Evidence:
             return {}, self._afresh(_why(error))
 
     def _held(self) -> tuple[dict[str, dict[str, tuple[float, ...]]], str]:
-        """As read(). OSError where the system could not read it."""
+        """As read(), but raises OSError if the system could not read the file."""
         try:
             found = read(_Kept, parsed(named.text(self.path, _MOST, follow=self._asked)))
         except FileNotFoundError:
@@ -91,30 +93,30 @@ class Evidence:
             return (
                 {},
                 (
-                    f"{self.path} is of another {' and '.join(different)}: all classes are tuned"
+                    f"{self.path} is from another {' and '.join(different)}: all classes are tuned"
                     " afresh"
                 ),
             )
-        # no more than are kept
+        # not more than are kept
         return {of: pooled(ratios) for of, ratios in found.classes.items()}, ""
 
     def _afresh(self, why: str) -> str:
         return f"{self.path}: {why}: all classes are tuned afresh"
 
     def add(self, tunings: Iterable[Tuned], fresh: bool = False) -> str:
-        """To what the file holds by now, or `fresh` in place of it. A line on why not, where it
-        cannot be written.
+        """Add measurements to what the file holds now, or with `fresh` replace it. Returns a
+        message if the file cannot be written.
         """
         try:
             with self._alone():
                 self._replace(tunings, {} if fresh else self._held()[0])
         except OSError as error:
-            return f"what was tuned is not kept for later runs: {self.path}: {_why(error)}"
+            return f"the tuning is not kept for later runs: {self.path}: {_why(error)}"
         return ""
 
     def _alone(self) -> AbstractContextManager[None]:
-        """No other process adds to it meanwhile. What is no file of its own, as /dev/null, cannot
-        be added to.
+        """Keep other processes from adding meanwhile. A special file such as /dev/null needs no
+        lock: it cannot be added to.
         """
         path = Path(os.path.realpath(self.path)) if self._asked else self.path
         return nullcontext() if streams(self.path, self._asked) else locked(path.parent)

@@ -1,8 +1,8 @@
-"""A run for pyperf: one benchmark for each point, one pyperf Run for each launch, seconds for each
-pass.
+"""Export a run for pyperf: a benchmark for each point, a pyperf Run for each launch, seconds for
+each pass.
 
-pyperf compares by name, needs equal numbers of values, and takes no number for a rate: what rates
-are formed with is metadata, under names that begin with kvb_.
+pyperf compares by name, needs equally many values, and knows no rates. What rates are computed from
+is stored as metadata, under names that begin with kvb_.
 """
 
 import gzip
@@ -21,16 +21,16 @@ from kvbench.model.point import Visited
 from kvbench.store.manifest import Manifest
 from kvbench.units import cpu_text
 
-_HOST = ("hostname", "platform", "python_version", "cpu_model_name")  # pyperf's own words
+_HOST = ("hostname", "platform", "python_version", "cpu_model_name")  # pyperf's own names
 _PROGRAM = "point"
-_SUMS = ("switches", "faults", "steal", "throttled")  # over the samples
+_SUMS = ("switches", "faults", "steal", "throttled")  # sums over the samples
 
 _Facts = dict[str, Any]
 
 
 def suite(manifest: Manifest, records: Iterable[Record]) -> pyperf.BenchmarkSuite | None:
-    """Points that failed in any launch are left out, then launches that lack any other; None where
-    nothing is left.
+    """The run as a suite. Points that failed in any launch are left out, then launches that lack a
+    point. None if nothing is left.
     """
     visits: dict[str, dict[int, Record]] = {
         point.name: {} for point in manifest.plan.points if not isinstance(point, Contrast)
@@ -55,7 +55,7 @@ def suite(manifest: Manifest, records: Iterable[Record]) -> pyperf.BenchmarkSuit
 
 
 def dump(found: pyperf.BenchmarkSuite, file: IO[bytes]) -> None:
-    """Compressed. The same suite is the same bytes."""
+    """Write a suite, compressed. Equal suites give equal bytes."""
     with (
         gzip.GzipFile(filename="", mode="wb", compresslevel=6, fileobj=file, mtime=0) as packed,
         io.TextIOWrapper(packed, encoding="utf-8") as text,
@@ -113,7 +113,7 @@ def _flat(value: Any, *without: str) -> _Facts:
 
 def _of_visit(record: Record, samples: Sequence[Sample], manifest: Manifest) -> _Facts:
     passes = {sample.passes for sample in samples}
-    # pyperf names no zone
+    # pyperf's times have no zone
     began = datetime.fromtimestamp(record.began, manifest.zone).replace(tzinfo=None)
     traffic = record.traffic.get(_PROGRAM)
     return {
@@ -136,7 +136,7 @@ def _of_visit(record: Record, samples: Sequence[Sample], manifest: Manifest) -> 
 
 
 def _witnesses(record: Record) -> _Facts:
-    """What else was measured beside the point: medians of this launch."""
+    """The other programs of the visit: medians of this launch."""
     seconds = grouped(
         (sample.program, sample.each) for sample in record.samples if sample.program != _PROGRAM
     )
@@ -144,7 +144,7 @@ def _witnesses(record: Record) -> _Facts:
 
 
 def _clean(facts: _Facts) -> _Facts:
-    """pyperf takes no None, no empty text and no second line."""
+    """Drop None and empty texts, and join lines: pyperf refuses them."""
     found = {
         name: " ".join(value.split()) if isinstance(value, str) else value
         for name, value in facts.items()

@@ -1,6 +1,4 @@
-"""Files that are whole or not there, whenever the process ends; and what the system says of them as
-errors of ours.
-"""
+"""Files that are complete or absent, whenever the process ends; and the system's errors as ours."""
 
 import errno
 import os
@@ -31,29 +29,28 @@ def write_json(path: Path, value: Any, asked: bool = False) -> None:
 
 
 def write_text(path: Path, text: str, asked: bool = False) -> None:
-    """Replace a file in one step; its folder is made where it is missing. Halves of characters, as
-    the name of a folder may hold them, become escapes. `asked` is that of replacing().
+    """Replace a file in one step; a missing folder is made. Halves of characters, as a folder's
+    name may have, become escapes. `asked`: as in replacing().
     """
     with within(path.parent), replacing(path, asked) as file:
         file.write(text.encode(errors="backslashreplace"))
 
 
 def read_json(path: Path, follow: bool = False) -> Any:
-    """Within reading(), for a file may be anything."""
+    """Parse a JSON file. Call it within reading(): the file may hold anything."""
     return parsed(named.text(path, named.KEPT, follow))
 
 
 @contextmanager
 def replacing(path: Path, asked: bool = False) -> Iterator[IO[bytes]]:
-    """A new file, which takes the place of the old one at the end; where that is not reached, the
-    old one stays.
+    """Open a new file that replaces the old one at the end. If the end is not reached, the old file
+    stays.
 
-    `asked`: somebody has named this file. Then it may be a link, and what that leads to is
-    replaced; and a pipe or a device stays what it is and is written to. Of our own files none may
-    be a link.
+    `asked`: the user named this file. Then it may be a link, and its target is replaced; a pipe or
+    a device is written to. Our own files may not be links.
     """
     if streams(path, asked):
-        # an error where nobody reads a pipe
+        # An error if nobody reads the pipe.
         descriptor = os.open(path, os.O_WRONLY | os.O_NONBLOCK | os.O_NOCTTY)
         os.set_blocking(descriptor, True)
         with os.fdopen(descriptor, "wb") as file:
@@ -70,8 +67,8 @@ def replacing(path: Path, asked: bool = False) -> Iterator[IO[bytes]]:
 
 
 def copy_file(source: Path, to: Path) -> None:
-    """An ordinary file, onto the disk. OSError for a link, a pipe, a device or a folder: they are
-    not opened.
+    """Copy an ordinary file onto the disk. Raises OSError for a link, a pipe, a device or a folder;
+    none of them is opened.
     """
     with named.opened(source, follow=False) as file, to.open("wb") as copy:
         shutil.copyfileobj(file, copy)
@@ -80,15 +77,15 @@ def copy_file(source: Path, to: Path) -> None:
 
 
 def streams(path: Path, asked: bool) -> bool:
-    """Whether it is a pipe or a device, which cannot be replaced. OSError for what is nothing to be
-    written.
+    """Whether the path is a pipe or a device, which cannot be replaced. Raises OSError if it may
+    not be written.
     """
     if path.is_symlink() and not asked:
-        raise OSError(errno.ELOOP, "it is a link, and must be a file of its own", str(path))
+        raise OSError(errno.ELOOP, "it is a link, not a file", str(path))
     if asked and (whose := owner(Path(os.path.realpath(path)))):
         raise OSError(errno.EEXIST, f"it is a file of {whose}, which would be lost", str(path))
     try:
-        found = os.stat(path)  # by the links of /proc, too, which lead to no path
+        found = os.stat(path)  # also follows links of /proc that lead to no path
     except FileNotFoundError:
         return False
     if asked and (stat.S_ISFIFO(found.st_mode) or stat.S_ISCHR(found.st_mode)):
@@ -98,7 +95,7 @@ def streams(path: Path, asked: bool) -> bool:
 
 
 def refuse_output(path: Path, then: str) -> None:
-    """Before minutes of measuring, not after them: a file that could not be written."""
+    """Refuse an unwritable file before minutes of measuring, not after them."""
     with writing(path, then):
         if not streams(path, asked=True):
             folder = next(folder for folder in path.absolute().parents if folder.exists())
@@ -107,8 +104,8 @@ def refuse_output(path: Path, then: str) -> None:
 
 @contextmanager
 def within(folder: Path) -> Iterator[None]:
-    """A folder, made where it is missing, its name on the disk. Where nothing was put into those
-    that were made, they are taken away again.
+    """Use a folder, made if missing, with its name on the disk. Folders that were made and left
+    empty are removed again.
     """
     made = make_folder(folder)
     try:
@@ -120,20 +117,20 @@ def within(folder: Path) -> Iterator[None]:
 
 
 def make_folder(path: Path) -> list[Path]:
-    """With those above it. Returns the ones that were missing, the outermost first."""
+    """Make a folder and those above it. Returns the ones that were missing, the outermost first."""
     missing = takewhile(lambda folder: not folder.exists(), (path, *path.parents))
     made = []
     for folder in reversed(list(missing)):
-        with suppress(FileExistsError):  # another process was faster
+        with suppress(FileExistsError):  # another process made it first
             folder.mkdir()
             made.append(folder)
         sync_folder(folder.parent)
-    path.mkdir(exist_ok=True)  # an error where it is a file
+    path.mkdir(exist_ok=True)  # raises if it is a file
     return made
 
 
 def sync_folder(path: Path) -> None:
-    """The names in a folder, onto the disk. Some file systems cannot."""
+    """Write the names in a folder to the disk. Some file systems cannot."""
     with suppress(OSError):
         folder = os.open(path, os.O_RDONLY | os.O_DIRECTORY)
         try:
@@ -144,7 +141,7 @@ def sync_folder(path: Path) -> None:
 
 @contextmanager
 def reading(path: Path) -> Iterator[None]:
-    """What cannot be read, or is not what it should be, as BadRun."""
+    """Turn an unreadable or unexpected file into BadRun."""
     try:
         yield
     except OSError as error:
@@ -157,20 +154,20 @@ def reading(path: Path) -> Iterator[None]:
     except (ValueError, RecursionError) as error:
         raise BadRun(
             f"{path} cannot be used: {short(error)}",
-            "it was damaged, or written by another version of kvbench: sweep again into another"
+            "it was damaged, or another version of kvbench wrote it: sweep again into another"
             " folder",
         ) from None
 
 
 @contextmanager
 def writing(
-    path: Path, then: str = "what was written is whole, and --resume goes on from there"
+    path: Path, then: str = "the records so far are complete, and --resume continues"
 ) -> Iterator[None]:
-    """What cannot be written as Unwritable. `then`: what to do when there is room."""
+    """Turn a write error into Unwritable. `then`: what to do when there is room."""
     try:
         yield
     except OSError as error:
-        # which of the files in a folder
+        # the file in the folder
         found = error.filename if error.errno == errno.ELOOP else path
         raise Unwritable(
             f"cannot write {found}: {error.strerror}", _unwritten(error, then)
@@ -186,5 +183,5 @@ def _unwritten(error: OSError, then: str) -> str:
 
 
 def short(error: Exception) -> str:
-    """In one line."""
+    """An error in one line."""
     return " ".join(str(error).split())[:200]

@@ -1,4 +1,4 @@
-"""One process at a time, where a file is read, changed and written."""
+"""One process at a time, while a file is read, changed and written."""
 
 import errno
 import fcntl
@@ -10,17 +10,17 @@ from pathlib import Path
 
 from kvbench.store.files import within
 
-_PATIENCE = 30.0  # seconds: who is read, changed and written takes a fraction of one
+_PATIENCE = 30.0  # seconds; reading, changing and writing takes a fraction of one
 _POLL = 0.005  # seconds
 _HELD = (errno.EWOULDBLOCK, errno.EACCES)
 
 
 @contextmanager
 def locked(folder: Path, patience: float = _PATIENCE) -> Iterator[None]:
-    """Holds the lock of a folder, which is made where it is missing. It leaves no file behind, and
-    needs no right to write. The system frees it when its holder ends, however that is; a holder
-    that was stopped is not waited for without end: then this is an OSError. Where the file system
-    has no locks there is none."""
+    """Hold the lock of a folder, which is made if missing. The lock leaves no file and needs no
+    right to write. The system frees it when its holder ends. If a holder is stopped, waiting ends
+    with an OSError. On a file system without locks, nothing is locked.
+    """
     with within(folder):
         held = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
         try:
@@ -28,7 +28,7 @@ def locked(folder: Path, patience: float = _PATIENCE) -> Iterator[None]:
             yield
         finally:
             with suppress(OSError):
-                # a child that was forked meanwhile has the descriptor, too
+                # A child that was forked meanwhile has the descriptor too.
                 fcntl.flock(held, fcntl.LOCK_UN)
             os.close(held)
 
@@ -43,6 +43,6 @@ def _take(held: int, folder: Path, until: float) -> None:
                 return
         if time.monotonic() > until:
             raise OSError(
-                errno.EWOULDBLOCK, "another process writes there, and does not end", str(folder)
+                errno.EWOULDBLOCK, "another process writes there and does not end", str(folder)
             )
         time.sleep(_POLL)

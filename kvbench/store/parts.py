@@ -1,8 +1,7 @@
-"""A file that is being written: it has a name of its own until it is whole.
+"""Part files: a file has another name until it is complete.
 
-Each writer has a part file of its own, and holds a lock on it while it lives. The system frees the
-lock of a process that is killed; so a part without a lock is left over, and the next writer of that
-file removes it.
+Each writer has its own part file and holds a lock on it. If the writer is killed, the system frees
+the lock. So a part without a lock is a leftover, and the next writer of that file removes it.
 """
 
 import fcntl
@@ -15,13 +14,14 @@ from pathlib import Path
 from typing import IO
 
 _NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW
-_TRIES = 100  # other writers may remove it between its creation and its lock
+_TRIES = 100  # other writers may remove the part between its creation and its lock
 
 
 @contextmanager
 def new_part(path: Path) -> Iterator[tuple[Path, IO[bytes]]]:
-    """A new file beside `path`, open to be written. At the end it is removed, unless it was
-    renamed."""
+    """A new file beside `path`, open for writing. At the end it is removed unless it was
+    renamed.
+    """
     part, file = _begun(path)
     with file:
         try:
@@ -43,17 +43,18 @@ def _begun(path: Path) -> tuple[Path, IO[bytes]]:
             file.close()
             raise
         file.close()
-    raise OSError(None, "other processes remove it again and again", str(path))
+    raise OSError(None, "other processes remove it repeatedly", str(path))
 
 
 def is_part(name: str, of: str) -> bool:
-    """Whether a file of this name is a part of the one that is called `of`."""
+    """Whether a file with this name is a part of the file named `of`."""
     return bool(re.fullmatch(rf"\.{re.escape(of)}\.[0-9a-f]{{16}}\.part", name))
 
 
 def remove_left(path: Path) -> None:
-    """Parts of this file that processes have left behind that were killed. Those of living ones
-    stay."""
+    """Remove parts of this file that killed processes left behind. Parts of living processes
+    stay.
+    """
     with suppress(OSError), os.scandir(path.parent) as entries:
         for name in [entry.name for entry in entries if is_part(entry.name, path.name)]:
             _remove_unless_locked(path.with_name(name))
@@ -71,13 +72,13 @@ def _remove_unless_locked(part: Path) -> None:
 
 
 def _lock(file: int) -> None:
-    """Where the file system has no locks, nobody can take one to remove it."""
+    """Lock a part. On a file system without locks nobody can lock it to remove it."""
     with suppress(OSError):
         fcntl.flock(file, fcntl.LOCK_EX)
 
 
 def _is_at(path: Path, file: int) -> bool:
-    """A removed file's number may be given to a new one, but not while it is open."""
+    """Whether the path still is this open file. Its number cannot be reused while it is open."""
     with suppress(OSError):
         return os.path.samestat(path.lstat(), os.fstat(file))
     return False

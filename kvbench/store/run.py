@@ -1,11 +1,11 @@
-"""A run directory: all that one run asked, met and measured. It is whole at any instant, whoever is
-killed.
+"""A run directory: all that one run asked, found and measured. It is complete at any instant, also
+if a process is killed.
 
-manifest.json  what the run is: written last when the directory is made, so without it there is none
+manifest.json  what the run is; written last when the directory is made, so it marks a run
 journal.jsonl  a line for each visit
 machine.json   the machine that the run met
 run.json.gz    for pyperf; rebuilt from the journal
-summary.json   for a history; likewise
+summary.json   for a history; rebuilt from the journal
 """
 
 import fcntl
@@ -40,15 +40,15 @@ from kvbench.store.values import decoder, line, parsed, read, record_line, refus
 
 
 class Journal:
-    """The writer's end of a file of lines that only grows: each is on the disk before the next
-    begins. A child process does not keep it, and whoever comes second gets Unwritable.
+    """The writer of a file of lines that only grows. Each line is on the disk before the next
+    begins. A child process does not inherit it. A second writer gets Unwritable.
 
-    A line counts once its newline is there. What a killed process has left behind the last newline
-    is not read, and is cut off before anything is added.
+    A line counts once its newline is there. What a killed process left after the last newline is
+    not read, and is cut off before a line is added.
     """
 
     def __init__(self, path: Path) -> None:
-        """Makes the file where it is missing. One that is there is as it was, until append()."""
+        """Make the file if missing. An existing file stays as it is until append()."""
         self._path, flags = (
             path,
             os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK,
@@ -57,7 +57,7 @@ class Journal:
         try:
             named.refuse_kind(path, os.fstat(self._file.fileno()))
             fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            self._size = sum(map(len, lines(path)))  # of what counts
+            self._size = sum(map(len, lines(path)))  # bytes of the lines that count
         except BaseException as error:
             self._file.close()
             if isinstance(error, BlockingIOError):
@@ -68,11 +68,11 @@ class Journal:
             raise
 
     def append(self, line: bytes) -> None:
-        """A line without its newline. Where it fails or is interrupted, so much stands there as was
-        written: a whole line counts for whoever opens the file next.
+        """Append a line, given without its newline. If this fails or is interrupted, part of the
+        line may be written; a full line counts for the next process that opens the file.
         """
         self.refuse_changed()
-        # away with what is behind the lines that count
+        # cut off what follows the last full line
         if os.fstat(self._file.fileno()).st_size != self._size:
             os.ftruncate(self._file.fileno(), self._size)
             os.fsync(self._file.fileno())
@@ -83,17 +83,15 @@ class Journal:
         self._size += len(line) + 1
 
     def refuse_changed(self) -> None:
-        """Unwritable where the file has another place than this process left it at, or is
-        shorter.
-        """
+        """Raise Unwritable if the file is not where this process left it, or is shorter."""
         own = os.fstat(self._file.fileno())
         with suppress(OSError):
             if os.path.samestat(own, self._path.lstat()) and own.st_size >= self._size:
                 return
         raise Unwritable(
-            f"{self._path} was changed, moved or removed by another program while it was written",
-            "whole lines of it still count: go on with kvbench sweep --out RUN --resume, where RUN"
-            " is its place",
+            f"{self._path} was changed, moved or removed by another program while kvbench wrote it",
+            "its full lines still count: go on with kvbench sweep --out RUN --resume, where RUN"
+            " is the directory",
         )
 
     def close(self) -> None:
@@ -101,15 +99,19 @@ class Journal:
 
 
 def lines(path: Path) -> Iterator[bytes]:
-    """With their newlines. A writer may be at work on the last one."""
+    """The lines of a file, with their newlines. The last line may be incomplete, still being
+    written.
+    """
     return (line for line in named.lines(path) if line.endswith(b"\n"))
 
 
 class RunDirectory(Closing):
-    """Open to be read; or to be written, by one process at a time, until it is closed."""
+    """A run directory, open for reading; or for writing, by one process at a time, until it is
+    closed.
+    """
 
     def __init__(self, path: Path, manifest: Manifest, journal: Journal | None = None) -> None:
-        """As create() and open() call it. It owns the journal."""
+        """Called by create() and open(). It owns the journal."""
         self.path, self._journal = path, journal
         self._take(manifest)
         self.records: list[Record] = []  # in the order of the journal
@@ -121,21 +123,23 @@ class RunDirectory(Closing):
 
     @classmethod
     def create(cls, path: Path | str, manifest: Manifest) -> Self:
-        """A new one, open to be written. There must be nothing yet, or an empty folder."""
+        """Make a new run directory, open for writing. The path must not exist, or be an empty
+        folder.
+        """
         path = Path(path)
         try:
             facts = to_json(manifest)
             kept = from_json(parsed(line(facts)))
         except ValueError as error:
             raise BadArgument(
-                f"this run cannot be kept: {short(error)}", "ask for other values"
+                f"this run cannot be stored: {short(error)}", "ask for other values"
             ) from None
         with writing(path, "then begin again"):
             _refuse_taken(path)
             with within(path):
                 found = cls(path, kept, Journal(path / JOURNAL))
                 try:
-                    _refuse_taken(path)  # another process may have been faster, and be done
+                    _refuse_taken(path)  # another process may have been faster, and be finished
                     write_json(path / MANIFEST, facts)
                 except BaseException:
                     _take_away(path)
@@ -169,14 +173,14 @@ class RunDirectory(Closing):
                     self._keep(found)
                 except (ValueError, RecursionError) as error:
                     raise BadRun(
-                        f"{path}:{number} is no record: {short(error)}",
-                        "it was damaged; without this line the rest can be used, and --resume"
+                        f"{path}:{number} is not a record: {short(error)}",
+                        "it was damaged; remove this line to use the rest, and --resume"
                         " measures it again",
                     ) from None
 
     def _refuse_other(self, found: Record) -> None:
-        """ValueError where it is none of this run, or the point was visited before in its
-        launch.
+        """Raise ValueError if a record is not of this run, or if its launch has visited the point
+        before.
         """
         self.manifest.refuse_foreign({"run": found.run, "launch": found.launch})
         if (name := found.point.name) not in self._points:
@@ -189,7 +193,7 @@ class RunDirectory(Closing):
         self.records.append(found)
 
     def machine(self) -> dict[str, Any] | None:
-        """What write_machine() was given last, and the `run`."""
+        """What write_machine() last wrote, and the `run`."""
         path = self.path / MACHINE
         with reading(path):
             if not path.exists():
@@ -201,8 +205,8 @@ class RunDirectory(Closing):
     # ---- writing ---------------------------------------------------------------------------------
 
     def append(self, found: Record) -> None:
-        """It is on the disk when this returns. What a record holds was checked where it was read:
-        nothing is written that could not be read again.
+        """Append a record; it is on the disk on return. The record is checked first, so that
+        nothing is written that cannot be read again.
         """
         journal = self._writer()
         if found.run not in ("", self.manifest.run):
@@ -222,7 +226,7 @@ class RunDirectory(Closing):
         self._keep(kept)
 
     def rewrite(self, manifest: Manifest) -> None:
-        """The manifest of the same run, with other launches or options, or with a line."""
+        """Replace the manifest by one of the same run with other launches, options or line."""
         self._writer()
         with writing(self.path / MANIFEST):
             write_json(self.path / MANIFEST, to_json(manifest))
@@ -234,8 +238,8 @@ class RunDirectory(Closing):
             write_json(self.path / MACHINE, facts | {"run": self.manifest.run})
 
     def export(self) -> bool:
-        """Rebuild run.json.gz. False where no launch is complete: then it stays as it is."""
-        from kvbench.store.export import dump, suite  # here, for pyperf takes its time to load
+        """Rebuild run.json.gz. Returns False, and leaves the file, if no launch is complete."""
+        from kvbench.store.export import dump, suite  # imported here because pyperf loads slowly
 
         self._writer()
         found = suite(self.manifest, self.records)
@@ -246,7 +250,7 @@ class RunDirectory(Closing):
         return True
 
     def summarize(self, results: Iterable[Result]) -> None:
-        """`results`: of all points that have a witness."""
+        """Write the summary. `results`: of all points that have a witness."""
         self._writer()
         with reading(self.path / JOURNAL):
             found = Summary.of(self.manifest, stamp(self.path), results)
@@ -254,7 +258,7 @@ class RunDirectory(Closing):
 
     def _writer(self) -> Journal:
         if self._journal is None:
-            raise Unwritable(f"{self.path} is not open to be written", "open it with write=True")
+            raise Unwritable(f"{self.path} is not open for writing", "open it with write=True")
         self._journal.refuse_changed()
         return self._journal
 
@@ -265,7 +269,9 @@ class RunDirectory(Closing):
 
 
 def _refuse_taken(path: Path) -> None:
-    """What a creation that was killed has left is nothing."""
+    """Refuse a path that holds a run or other files. The leftovers of a creation that was killed do
+    not count.
+    """
     if not path.exists():
         return
     if not path.is_dir():
@@ -281,7 +287,7 @@ def _refuse_taken(path: Path) -> None:
 
 
 def _take_away(path: Path) -> None:
-    """The journal of a run that could not be made, by who holds it."""
+    """Remove the journal of a run that could not be made; the caller holds it."""
     with suppress(OSError):
         if not (path / MANIFEST).exists() and not (path / JOURNAL).stat().st_size:
             (path / JOURNAL).unlink()
@@ -293,10 +299,10 @@ def _manifest(path: Path) -> Manifest:
         if not file.exists():
             if _half_kept(path, MANIFEST).exists():
                 raise BadRun(
-                    f"{path} was being replaced by --bless, and that was interrupted",
+                    f"{path}: replacing it by --bless was interrupted",
                     "bless it once more",
                 )
-            raise BadRun(f"{path} is no run directory: there is no {file}", hint)
+            raise BadRun(f"{path} is not a run directory: {file} is missing", hint)
         found = from_json(read_json(file))
     with reading(path / JOURNAL):
         named.opened(path / JOURNAL, follow=False).close()
@@ -304,8 +310,8 @@ def _manifest(path: Path) -> Manifest:
 
 
 def _half_kept(path: Path, name: str) -> Path:
-    """A file of the run that is to take the place of the one at `path`. Without a manifest, that
-    was interrupted.
+    """The copy of a file that is to replace the one at `path`. If it exists and the manifest does
+    not, the replacement was interrupted.
     """
     return path / f".{name}.kept"
 
@@ -314,34 +320,35 @@ def _half_kept(path: Path, name: str) -> Path:
 
 
 def is_vacant(place: Path) -> bool:
-    """Is no run there, nor anything else that somebody would miss?"""
+    """Whether the place holds no run and nothing else that the user would miss."""
     with reading(place):
         half = _half_kept(place, MANIFEST).exists() and not (place / MANIFEST).exists()
         return half or not place.exists() or place.is_dir() and not any(place.iterdir())
 
 
 def keep(run: Path, place: Path, then: str = "then bless it again") -> None:
-    """Whatever else lies at `place` stays. Whenever this is killed, a run is there, the old or the
-    new one; or a folder of which RunDirectory.open() says that this must be done again. `then`:
-    what to do when there is room.
+    """Put the files of `run` in the place of those at `place`; other files stay. If this is killed,
+    `place` holds the old run, the new run, or a folder for which RunDirectory.open() says to do it
+    again. `then`: what to do when there is room.
     """
     head, base = run.resolve(), place.resolve()
     if head == base or head in base.parents or base in head.parents:
         raise BadArgument(
-            f"{place} and {run} are one folder, or one holds the other", "name two that lie apart"
+            f"{place} and {run} are the same folder, or one is inside the other",
+            "name two that lie apart",
         )
     with ExitStack() as held, writing(place, then):
         held.enter_context(within(place))
         held.enter_context(locked(place))
         if not is_vacant(place):
-            RunDirectory.open(place).close()  # nothing else is ever replaced
+            RunDirectory.open(place).close()  # only a run is ever replaced
             held.enter_context(closing(Journal(place / JOURNAL)))  # nobody may be writing it
         _clear(place)
         held.callback(_clear, place, empty=not any(place.iterdir()))
         for name in FILES:
             if os.path.lexists(run / name):
                 copy_file(run / name, _half_kept(place, name))
-        (place / MANIFEST).unlink(missing_ok=True)  # between the two manifests there is no run
+        (place / MANIFEST).unlink(missing_ok=True)  # not a run until the new one
         for name in reversed(FILES):
             (place / name).unlink(missing_ok=True)
             if _half_kept(place, name).exists():
@@ -350,8 +357,8 @@ def keep(run: Path, place: Path, then: str = "then bless it again") -> None:
 
 
 def _clear(place: Path, empty: bool = False) -> None:
-    """But for the manifest's where there is none: it says what was interrupted, unless the place
-    was empty before.
+    """Remove the copies. Without a manifest, its copy stays to show the interruption, unless the
+    place was empty before.
     """
     for name in FILES if empty or (place / MANIFEST).exists() else FILES[1:]:
         _half_kept(place, name).unlink(missing_ok=True)

@@ -1,8 +1,8 @@
-"""What a history needs of a run, in a small file of its own: a journal has megabytes.
+"""A small file with what a history needs of a run: a journal has megabytes.
 
-The summary is made of the manifest and the journal, and counts while they are as it says: `journal`
-is the size of the one, `manifest` a digest of the other. Copies and checkouts keep both. Anybody
-may have written the file, so what does not fit its types or limits is taken for no summary at all.
+The summary is made from the manifest and the journal, and is valid while they match it: `journal`
+is the size of the journal, `manifest` a digest of the manifest. Copies and checkouts keep both.
+Anybody may have written the file. If it does not fit the types or limits, it is ignored.
 """
 
 from collections.abc import Iterable
@@ -24,8 +24,8 @@ from kvbench.store.names import JOURNAL, MANIFEST, SUMMARY
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """A point in a run: medians of its launches. `efficiency` is its GB/s over its witness's, `low`
-    and `high` those of two launches that enclose it, `seconds` those of a pass.
+    """A point in a run: medians of its launches. `efficiency`: its GB/s over its witness's. `low`
+    and `high`: the efficiencies of two launches that enclose it. `seconds`: of a pass.
     """
 
     point: Point
@@ -36,13 +36,13 @@ class Result:
     seconds: Positive
     gbps: Positive
     witness: str
-    ran: str = ""  # the schedule
+    ran: str = ""  # the schedule that ran
 
 
 @dataclass(frozen=True, slots=True)
 class Summary:
-    """`machine` is a fingerprint, `name` the machine's for people. `build` and `environment` are
-    digests.
+    """The summary of a run. `machine`: a fingerprint. `name`: the machine's name for people.
+    `build`, `environment`: digests.
     """
 
     journal: int
@@ -64,11 +64,11 @@ class Summary:
         if datetime.fromisoformat(self.created).tzinfo is None:
             raise ValueError("created has no zone")
         if len({result.point.name for result in self.results}) < len(self.results):
-            raise ValueError("a point is there twice")
+            raise ValueError("a point occurs twice")
 
     @classmethod
     def of(cls, manifest: Manifest, stamp: tuple[int, str], results: Iterable[Result]) -> Self:
-        """`stamp`: of the files when they were read."""
+        """Make a summary. `stamp`: of the files when they were read."""
         own = manifest.identity
         digests: dict[str, Any] = {
             name: own.get(name, "") for name in ("machine", "build", "environment")
@@ -96,7 +96,9 @@ _decode = msgspec.json.Decoder(Summary).decode
 
 
 def stamp(run: Path) -> tuple[int, str]:
-    """Size of the journal and digest of the manifest. OSError where they are no ordinary files."""
+    """Size of the journal and digest of the manifest. Raises OSError if either is not an ordinary
+    file.
+    """
     found = (run / JOURNAL).lstat()
     named.refuse_kind(run / JOURNAL, found)
     return (
@@ -106,7 +108,7 @@ def stamp(run: Path) -> tuple[int, str]:
 
 
 def read_summary(run: Path) -> Summary | None:
-    """None where it is missing, or does not fit the run."""
+    """Read the summary; None if it is missing or does not match the run."""
     try:
         found = _decode(named.text(run / SUMMARY, named.LISTED, follow=False))
         return found if (found.journal, found.manifest) == stamp(run) else None

@@ -1,5 +1,5 @@
-"""Values as JSON objects and back, by the types of their fields. A ValueError names the place of
-what does not fit.
+"""Values as JSON objects and back, by the types of their fields. A ValueError names the part that
+does not fit.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -11,7 +11,7 @@ import msgspec
 from kvbench.model import Contrast, Point, Probe, Record
 from kvbench.model.point import Visited
 
-ERROR = 1.0  # above all that the oracle allows: an eighth, by q4_0, of values that are less than 8
+ERROR = 1.0  # above every error that the oracle allows: q4_0 allows an eighth, of values below 8
 _SHOWN = 60  # characters
 _Kind = TypeVar("_Kind")
 
@@ -20,39 +20,39 @@ _Kind = TypeVar("_Kind")
 
 
 def plain(value: Any) -> Any:
-    """A value of the model as dictionaries, lists, numbers and texts. What JSON does not know
-    becomes text.
+    """A value of the model as dictionaries, lists, numbers and texts. Types that JSON lacks become
+    text.
     """
     return msgspec.to_builtins(value, enc_hook=_other)
 
 
 def line(value: Any, other: Callable[[Any], Any] | None = None) -> str:
-    """The same as JSON, in one line; a number that is none is null. ValueError for half a
-    character, as paths have. `other`: makes of what JSON does not know something that it does.
+    """A value as JSON in one line; NaN and infinity become null. Raises ValueError for half a
+    character, as paths may have. `other`: converts what JSON lacks.
     """
     try:
         return msgspec.json.encode(value, enc_hook=other or _other).decode()
     except UnicodeEncodeError as error:
-        raise ValueError(f"{error.object[:_SHOWN]!r} is no text that can be written") from None
+        raise ValueError(f"{error.object[:_SHOWN]!r} cannot be written as text") from None
 
 
 def record_line(found: Record) -> str:
-    """A record as JSON, its point by name. TypeError where it holds what no JSON has: what was read
-    from JSON does not.
+    """A record as JSON, its point by name. Raises TypeError for a value that JSON lacks; records
+    read from JSON have none.
     """
     named: Any = found.point.name
     return line(replace(found, point=named), _float)
 
 
 def _float(value: Any) -> float:
-    """numpy's are."""
+    """Convert numpy's floats."""
     if not isinstance(value, float):
-        raise TypeError(f"{type(value).__name__} is none of JSON's")
+        raise TypeError(f"JSON has no {type(value).__name__}")
     return float(value)
 
 
 def _other(value: Any) -> Any:
-    # numpy's numbers are such floats
+    # numpy's floats are floats of Python
     return float(value) if isinstance(value, float) else str(value)
 
 
@@ -60,16 +60,16 @@ def _other(value: Any) -> Any:
 
 
 def parsed(text: str | bytes) -> Any:
-    """ValueError or RecursionError where it is no JSON."""
+    """Parse JSON. Raises ValueError or RecursionError if the text is not JSON."""
     try:
         return msgspec.json.decode(text)
-    except msgspec.DecodeError as error:  # older ones are no ValueError
+    except msgspec.DecodeError as error:  # not a ValueError in older versions
         raise ValueError(str(error)) from None
 
 
 def read(kind: type[_Kind], value: Any) -> _Kind:
-    """A value of a dataclass, or of what its fields may be. What is such a value already is taken
-    as it is; keys that nobody knows are left alone.
+    """Read a value as a dataclass, or as a type of its fields. A value of that type is returned as
+    it is; unknown keys are ignored.
     """
     try:
         return msgspec.convert(value, kind, dec_hook=_visited)
@@ -78,7 +78,7 @@ def read(kind: type[_Kind], value: Any) -> _Kind:
 
 
 def decoder(kind: Any, points: Mapping[str, Visited]) -> Callable[[str | bytes], Any]:
-    """Of JSON in which points are their names: each of those, as read() has it."""
+    """A decoder for JSON that has points by name; it replaces the names by the points."""
 
     def visited(own: type, value: Any) -> Any:
         if isinstance(value, str) and value not in points:
@@ -104,14 +104,14 @@ def _named(error: msgspec.ValidationError) -> ValueError:
 
 
 def _visited(kind: type, value: Any) -> Any:
-    """By its own fields it says what it is."""
+    """A point or contrast, told apart by its fields."""
     if not isinstance(value, dict):
         return value
     return read(Point if "shape" in value else Contrast if "factor" in value else Probe, value)
 
 
 def refuse_unfit(found: Record) -> Record:
-    """One that rates can be formed of; else ValueError."""
+    """Refuse a record from which rates cannot be computed, with a ValueError."""
     if missing := {sample.program for sample in found.samples} - found.traffic.keys():
         raise ValueError(f"traffic: that of {min(missing)[:40]!r} is missing")
     for number, sample in enumerate(found.samples):
@@ -121,11 +121,11 @@ def refuse_unfit(found: Record) -> Record:
             )
     if not found.error and not 0 <= found.max_abs_err <= ERROR:
         raise ValueError(
-            f"max_abs_err: an answer that is off by {found.max_abs_err:g} was taken as right"
+            f"max_abs_err: an answer with an error of {found.max_abs_err:g} was accepted"
         )
     return found
 
 
 def _is_latency(seconds: Sequence[float]) -> bool:
-    """Whether they may be what half of the steps of a chase do not exceed, and what 95 % do not."""
+    """Whether these may be the median and the 95th percentile of a chase's steps."""
     return len(seconds) == 2 and seconds[0] <= seconds[1]

@@ -1,6 +1,4 @@
-"""Is every kernel right here, and would a wrong one be noticed? Checks, and faults planted on
-purpose.
-"""
+"""Check that every kernel is right here, and that planted faults would be noticed."""
 
 from kvbench.verify.faults import Fault, plant
 from kvbench.verify.kernels import PATIENCE, Checked, check, check_plugin

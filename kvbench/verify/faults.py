@@ -1,5 +1,5 @@
-"""Faults planted on purpose, in a copy of a prepared cache: the comparison that passes a kernel
-must notice each.
+"""Faults planted on purpose in a copy of a prepared cache. The comparison that passes a kernel must
+notice each of them.
 """
 
 from collections.abc import Callable, Iterable, Iterator
@@ -35,7 +35,7 @@ _HERE = Situation(
         Several(1, scores=(SLOPES, SINKS)),
     ),
 )
-_ONE, _CHAIN, _TREE, _SINKS, _CAP, _SLOPES = range(6)  # of its questions
+_ONE, _CHAIN, _TREE, _SINKS, _CAP, _SLOPES = range(6)  # indexes of the cache's questions
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +55,7 @@ def finite(share: float) -> float | None:
 
 
 class Victim(Closing):
-    """A kernel, what it is asked, and the prepared cache: a copy of it where that is damaged."""
+    """A kernel, its question, and the prepared cache, or a copy if the cache is to be damaged."""
 
     def __init__(
         self, prepared: Prepared, other: Prepared, kernel: Kernel, question: Question, team: Team
@@ -67,7 +67,7 @@ class Victim(Closing):
 
     @cached_property
     def cache(self) -> Cache:
-        """A copy."""
+        """A copy of the prepared cache."""
         self._whole = self.prepared.copy()
         return self._whole
 
@@ -82,7 +82,7 @@ class Victim(Closing):
     def decode(
         self, cache: Cache | None = None, q: np.ndarray | None = None, **facts: np.ndarray | float
     ) -> np.ndarray:
-        """`facts`: of the question, other ones."""
+        """Ask the kernel. `facts` replace those of the question."""
         cache, q = cache or self._whole, self.q if q is None else np.ascontiguousarray(q)
         how = {"isa": self.kernel.isa, "variant": self.kernel.variant, **self.facts, **facts}
         out = np.empty_like(q)
@@ -92,15 +92,15 @@ class Victim(Closing):
 
     @property
     def bytes(self) -> np.ndarray:
-        """The cache's own."""
+        """The bytes of the prepared cache."""
         return self.cache.arena.view()
 
     def rows(self, token: int, head: int) -> list[np.ndarray]:
-        """Of sequence 0."""
+        """The bytes of a token's rows in sequence 0."""
         return token_bytes(self.cache, token, head)
 
     def copy_token(self, start: int, end: int) -> None:
-        """In sequence 0."""
+        """Copy a token over another one in sequence 0."""
         for head in range(self.cache.struct.kv_heads):
             for source, target in zip(self.rows(start, head), self.rows(end, head), strict=True):
                 self.bytes[target] = self.bytes[source]
@@ -110,13 +110,13 @@ class Victim(Closing):
 
 
 def flipped_bit(victim: Victim) -> np.ndarray:
-    """The highest bit of one element of one key: its sign, or what a code counts most by."""
+    """The highest bit of one element of one key: its sign, or the largest part of a code."""
     keys = victim.prepared.k[0, : victim.last, 0]
-    token = int(np.argmax(keys @ victim.q[0, 0]))  # the one that weighs most
+    token = int(np.argmax(keys @ victim.q[0, 0]))  # the token with the largest weight
     element = int(np.argmax(np.abs(victim.q[0, 0] * keys[token])))
     key, (elements, size) = victim.rows(token, 0)[0], victim.block
     byte, mask = element * size + size - 1, 0x80
-    # behind the scale of its block; of 4 bits, two that lie half a block apart share a byte
+    # after the scale of its block; with 4 bits, elements half a block apart share a byte
     if elements > 1:
         place, codes = element % elements, size - 2
         byte, mask = (
@@ -128,14 +128,14 @@ def flipped_bit(victim: Victim) -> np.ndarray:
 
 
 def one_slot_off(victim: Victim) -> np.ndarray:
-    """The newest token written behind its slot, which keeps what was there before."""
+    """The newest token is written after its slot; the slot keeps its old bytes."""
     victim.copy_token(victim.last, victim.last + 1)
     victim.copy_token(0, victim.last)
     return victim.decode()
 
 
 def swapped_head(victim: Victim) -> np.ndarray:
-    """One token's K and V of two heads, exchanged."""
+    """K and V of one token are exchanged between two heads."""
     for one, two in zip(victim.rows(victim.last, 0), victim.rows(victim.last, 1), strict=True):
         victim.bytes[one], victim.bytes[two] = victim.bytes[two], victim.bytes[one]
     return victim.decode()
@@ -146,44 +146,46 @@ def wrong_layer(victim: Victim) -> np.ndarray:
 
 
 def wrong_sequence(victim: Victim) -> np.ndarray:
-    """Every query meets the tokens of the other sequence."""
+    """Every query attends to the tokens of the other sequence."""
     return victim.decode(q=victim.q[::-1])[::-1]
 
 
 def stale_tail(victim: Victim) -> np.ndarray:
-    """One token too many: a row that an earlier request left behind."""
+    """One token too many: a row that an earlier request left there."""
     victim.copy_token(0, victim.last + 1)
     victim.cache.lengths[0] += 1
     return victim.decode()
 
 
 def wrong_scale(victim: Victim) -> np.ndarray:
-    """Scores over sqrt(D + 1) in place of sqrt(D); over sqrt(D + 2) where the kernel rounds."""
+    """Scores are divided by sqrt(D + 1), not sqrt(D); by sqrt(D + 2) if the kernel rounds."""
     dim, more = victim.prepared.situation.head_dim, 2 if victim.prepared.rounds else 1
     return victim.decode(q=victim.q * np.float32(np.sqrt(dim / (dim + more))))
 
 
 def skipped_token(victim: Victim) -> np.ndarray:
-    """The newest token takes the place of one that is forgotten."""
+    """The newest token is copied over an older one, which is lost."""
     victim.copy_token(victim.last, victim.last // 2)
     victim.cache.lengths[0] -= 1
     return victim.decode()
 
 
 def mask_off_by_one(victim: Victim) -> np.ndarray:
-    """Each query but the last attends to one token more, as if it were the next one."""
+    """Each query but the last attends to one token too many, as the next query does."""
     ends = victim.facts["ends"]
     return victim.decode(ends=np.where(ends, np.minimum(ends + 1, victim.lengths), 0))
 
 
 def mask_without_its_own(victim: Victim) -> np.ndarray:
-    """Each query attends to the tokens before its own."""
+    """Each query attends only to the tokens before its own."""
     ends = victim.facts["ends"]
     return victim.decode(ends=np.maximum(0, ends - 1))
 
 
 def end_of_its_neighbour(victim: Victim) -> np.ndarray:
-    """One row of a group: the last head of the first query has the end of the second query."""
+    """One row of a group is wrong: the last head of the first query ends where the second query
+    does.
+    """
     ends = victim.facts["ends"].copy()
     ends[0, 0] = ends[0, 1]
     right, wrong = victim.decode(), victim.decode(ends=ends)
@@ -193,16 +195,14 @@ def end_of_its_neighbour(victim: Victim) -> np.ndarray:
 
 
 def swapped_tree_bit(victim: Victim) -> np.ndarray:
-    """A query attends to the second of the newest tokens in place of the first, or the other way
-    round.
-    """
+    """A query attends to the second of the newest tokens instead of the first, or the reverse."""
     tree = victim.facts["tree"].copy()
-    tree.flat[np.argmax((tree ^ tree >> 1) & 1)] ^= 0b11  # the first word where these bits differ
+    tree.flat[np.argmax((tree ^ tree >> 1) & 1)] ^= 0b11  # the first word where they differ
     return victim.decode(tree=tree)
 
 
 def sink_of_each_half(victim: Victim) -> np.ndarray:
-    """The sink's weight counts twice, as if each of two units had added it."""
+    """The sink's weight counts twice, as if two units had each added it."""
     return victim.decode(sinks=victim.facts[SINKS] + np.float32(np.log(2)))
 
 
@@ -211,11 +211,11 @@ def scores_not_capped(victim: Victim) -> np.ndarray:
 
 
 def slope_from_the_next_token(victim: Victim) -> np.ndarray:
-    """A slope more for every score: beside a sink, as if that had a slope less."""
+    """Every score gets one slope too much; beside a sink, the sink gets one slope less."""
     return victim.decode(sinks=victim.facts[SINKS] + victim.facts[SLOPES])
 
 
-# and the question that each is about
+# the faults, each with its question
 FAULTS: dict[Callable[[Victim], np.ndarray], int] = {
     flipped_bit: _ONE,
     one_slot_off: _ONE,
@@ -236,7 +236,7 @@ FAULTS: dict[Callable[[Victim], np.ndarray], int] = {
 
 
 def plant(library: Library, kernels: Iterable[Kernel]) -> Iterator[Fault]:
-    """Each fault under each of the kernels that decode, and run here."""
+    """Plant each fault under each decode kernel that runs here."""
     kernels = [kernel for kernel in kernels if kernel.op == "decode" and kernel.runnable]
     cells = {
         kernel: (kernel.layout, kernel.dtype, how_taken(library, kernel).of(_HERE))
@@ -258,7 +258,7 @@ def plant(library: Library, kernels: Iterable[Kernel]) -> Iterator[Fault]:
                 question = own.questions[which]
                 if takes(library, kernel, question):
                     with Victim(own, other, kernel, question, team) as victim:
-                        # the error of the damaged answer in allowed errors
+                        # the damaged answer's error, in allowed errors
                         errors.append(question.error(fault(victim)))
             if errors:
                 caught = sum(error > 1 for error in errors)

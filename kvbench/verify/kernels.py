@@ -1,5 +1,5 @@
-"""Every kernel of the registry that runs here against what it must do: the method check_<op> of a
-bench.
+"""Check every kernel of the registry that runs here. The method check_<op> of a bench checks an
+op.
 """
 
 from collections.abc import Iterable, Iterator
@@ -26,11 +26,11 @@ from kvbench.worker.foreign import on_given_threads, unwritten
 
 @dataclass(frozen=True, slots=True)
 class Checked(Kernel):
-    """A kernel, held against float64."""
+    """A kernel, compared with float64."""
 
     passed: Annotated[bool, about("whether it was right in every situation")]
     error_share: Annotated[
-        float | None, about("share of the allowed error: the worst; null where it is no number")
+        float | None, about("share of the allowed error: the worst; null if it is not a number")
     ]
     note: Annotated[str, about("what went wrong; else empty")]
 
@@ -58,12 +58,12 @@ class Checker(Steps):
         self.situations = QUICK if quick else FULL
         self._prepared: dict[tuple[int, str, str, Taken], Prepared] = {}
         self._sums: dict[Prepared, int] = {}
-        # the bytes that stores of the plainest tier leave
+        # The bytes that the plainest tier's stores leave.
         self._plain: dict[tuple[Any, ...], np.ndarray] = {}
 
     def prepared(self, layout: str, dtype: str, taken: Taken = AS_STORED) -> list[Prepared]:
-        """Every situation, with every dtype of scales where the dtype has scales; for kernels that
-        take it so.
+        """Prepare every situation for kernels that read it as `taken`; if the dtype has scales,
+        with every dtype of scales.
         """
         found, scales = [], self.library.words("scale")
         for index, situation in enumerate(self.situations):
@@ -83,14 +83,16 @@ class Checker(Steps):
         for one in self.prepared(kernel.layout, kernel.dtype, taken):
             for threads in (1, 3):
                 worst = max(worst, self._decoded(kernel, one, threads))
-            if self._is_foreign(kernel):  # it might remember what it said
+            if self._is_foreign(kernel):  # it might return a remembered answer
                 for change in (one.change_token, one.change_queries):
                     change()
                     worst = max(worst, self._decoded(kernel, one, threads))
         return worst
 
     def _decoded(self, kernel: Kernel, one: Prepared, threads: int) -> float:
-        """Several queries are asked where several threads share them: that is the harder case."""
+        """The error of a kernel's answers. With several threads, several queries are asked: the
+        harder case.
+        """
         errors = (
             self._answered(kernel, one, question, threads)
             for question in (one.questions if threads > 1 else one.questions[:1])
@@ -113,8 +115,8 @@ class Checker(Steps):
         return kernel.variant not in self.library.own_variants
 
     def check_twin(self, kernel: Kernel) -> float:
-        """It reads the rows and scales of guarded memory, all of them and once, changes nothing,
-        and counts the bytes of decode.
+        """A twin reads the rows and scales of guarded memory, each once. It changes nothing, and
+        counts the bytes of decode.
         """
         for one in self.prepared(kernel.layout, kernel.dtype):
             before, q = one.cache.arena.view().copy(), one.questions[0].q
@@ -126,14 +128,14 @@ class Checker(Steps):
                         self.team(2).run(task)
                         require(
                             task.sum() == self.right_sum(one),
-                            "it does not read every row and scale once",
+                            "it does not read every row and scale exactly once",
                         )
-            require(counted[0] == counted[1], "it counts other bytes than decode")
+            require(counted[0] == counted[1], "its count of bytes differs from decode's")
             require(np.array_equal(before, one.cache.arena.view()), "it wrote")
         return 0.0
 
     def right_sum(self, one: Prepared) -> int:
-        """Made once for all tiers."""
+        """The sum of all words; computed once for all tiers."""
         if one not in self._sums:
             self._sums[one] = rows_sum(one.cache)
         return self._sums[one]
@@ -157,7 +159,7 @@ class Checker(Steps):
         )
         require(
             abs(np.corrcoef(live[1:].ravel(), live[:-1].ravel())[0, 1]) < 0.05,
-            "rows are like their neighbours",
+            "neighbouring rows are alike",
         )
         return 0.0
 
@@ -220,20 +222,20 @@ class Checker(Steps):
         for dtype in self.library.dtypes(kernel.layout):
             with self.prepared(kernel.layout, dtype)[0].copy() as cache:
                 cache.clear(kernel.isa, 2)
-                require(not cache.arena.view().any(), "a byte is left")
+                require(not cache.arena.view().any(), "a byte is not zero")
         return 0.0
 
     def check_reset(self, kernel: Kernel) -> float:
         one = self.prepared(kernel.layout, self.library.dtypes(kernel.layout)[0])[0]
         with one.copy() as cache:
             cache.reset()
-            require(not cache.lengths.any(), "a length is left")
+            require(not cache.lengths.any(), "a length is not zero")
             require(np.array_equal(cache.arena.view(), one.cache.arena.view()), "bytes changed")
         return 0.0
 
 
 def _share(got: np.ndarray, want: np.ndarray, allowed: np.ndarray) -> float:
-    """The largest difference as a share of what is allowed there."""
+    """The largest difference, as a share of the allowed error of its number."""
     difference = np.abs(got - want)
     if not (difference <= allowed).all():
         return np.inf
@@ -241,7 +243,7 @@ def _share(got: np.ndarray, want: np.ndarray, allowed: np.ndarray) -> float:
 
 
 def check(library: Library, kernels: Iterable[Kernel], quick: bool = False) -> Iterator[Checked]:
-    """One result for each of the kernels that run here."""
+    """Check each of the kernels that run here."""
     with Checker(library, quick) as bench:
         yield from (_result(bench, kernel) for kernel in kernels if kernel.runnable)
 
@@ -249,7 +251,7 @@ def check(library: Library, kernels: Iterable[Kernel], quick: bool = False) -> I
 def _result(bench: Checker, kernel: Kernel) -> Checked:
     checker = getattr(bench, f"check_{kernel.op}", None)
     if checker is None:
-        return Checked.of(kernel, np.inf, "nothing here knows how to check it")
+        return Checked.of(kernel, np.inf, "kvbench has no check for this op")
     try:
         return Checked.of(kernel, float(checker(kernel)))
     except Wrong as complaint:
@@ -267,7 +269,7 @@ _Found = tuple[list[Checked], list[Fault]]
 def check_plugin(
     library: Library, isa: str | None = None, quick: bool = False, patience: float = PATIENCE
 ) -> _Found:
-    """As check() and plant() do, of the plug-in's kernels alone."""
+    """check() and plant(), for the plug-ins' kernels only."""
     every = [
         _apart(library, kernel, quick, patience)
         for kernel in library.plugins.kernels
@@ -298,7 +300,7 @@ def _found(plugins: tuple[str, ...], kernel: Kernel, quick: bool) -> _Found:
 
 
 def _together(every: Iterator[list[Fault]]) -> Iterator[Fault]:
-    """Faults of one name as one, of those that could be planted."""
+    """Merge faults of the same name; faults that could not be planted are left out."""
     found: dict[str, Fault] = {}
     for fault in (fault for faults in every for fault in faults):
         old = found.get(fault.name, replace(fault, planted=0, caught=0))

@@ -1,4 +1,4 @@
-"""Checks of what moves or reads plain memory: repack, transpose, logits and the probes."""
+"""Checks of ops that move or read plain memory: repack, transpose, logits and the probes."""
 
 from contextlib import ExitStack
 from typing import Any
@@ -25,7 +25,7 @@ _SIZES = (64, 448, 4096 + 64)  # bytes of a probe's buffers
 
 
 class Wrong(Exception):
-    """Raised by a check and turned into the kernel's result."""
+    """Raised by a check; it becomes the kernel's result."""
 
 
 def require(right: Any, complaint: str) -> None:
@@ -49,7 +49,9 @@ class Moves(Closing):
     # ---- moves -----------------------------------------------------------------------------------
 
     def check_repack(self, kernel: Kernel) -> float:
-        """A cache grown in place, by much, by little and not at all, decodes to the same rows."""
+        """A cache is grown in place, by a lot, by a little and not at all. It must decode to the
+        same rows.
+        """
         shape: dict[str, Any] = {
             "batch": 2,
             "layout": kernel.layout,
@@ -71,7 +73,7 @@ class Moves(Closing):
                     self.team(1).run(task)
                 got = after.numpy(isa=self.plainest)
                 require(
-                    after.lengths.tolist() == [small, small // 2], "the lengths did not come along"
+                    after.lengths.tolist() == [small, small // 2], "the lengths were not copied"
                 )
                 require(all(map(np.array_equal, got, wanted)), "rows changed")
                 before.close()
@@ -85,11 +87,11 @@ class Moves(Closing):
             with transpose_task(self.library, start, end, 2, isa=kernel.isa) as task:
                 self.team(2).run(task)
         require(np.array_equal(turned, source.swapaxes(1, 2)), "rows are in the wrong place")
-        require(np.array_equal(back, source), "the way back is not the way there")
+        require(np.array_equal(back, source), "transposing back does not give the source")
         return 0.0
 
     def check_logits(self, kernel: Kernel) -> float:
-        """Rows of two passes, the last position and the first; and no other."""
+        """Two passes must write the last position's rows and the first's, and no others."""
         rows = np.random.default_rng(7).standard_normal((2, 37), dtype=np.float32)
         matrices, position = np.zeros((2, 5, 37), np.float32), np.array([4])
         wanted = matrices.copy()
@@ -97,7 +99,7 @@ class Moves(Closing):
         with logits_task(self.library, rows, matrices, position, 2, isa=kernel.isa) as task:
             self.team(2).run(task, passes=2)
         require(np.array_equal(matrices, wanted), "a row is in the wrong place")
-        require(position[0] == 1, "the position did not go on")
+        require(position[0] == 1, "the position did not advance")
         return 0.0
 
     # ---- probes, over guarded buffers ------------------------------------------------------------
@@ -112,7 +114,7 @@ class Moves(Closing):
         for after, before in self._probe(kernel):
             require(
                 (after[0] == after[0][0]).all() and not (after[0] == before[0]).any(),
-                "it left a gap",
+                "it left bytes unwritten",
             )
         return 0.0
 
@@ -143,7 +145,9 @@ class Moves(Closing):
     check_dot8 = check_dot16 = check_flops
 
     def check_clock(self, kernel: Kernel) -> float:
-        """No core does ten additions in a nanosecond: a compiler that sees through them would."""
+        """No core does ten additions in a nanosecond. More would mean that the compiler removed
+        additions.
+        """
         steps = 1_000_001
         with probe_task(self.library, kernel.op, 2, isa=self.plainest, steps=steps) as task:
             seconds = self.team(2).run(task).seconds
@@ -151,7 +155,9 @@ class Moves(Closing):
         return 0.0
 
     def check_latency(self, kernel: Kernel) -> float:
-        """The chain visits every line once before it comes back; then the chase runs."""
+        """The chain must visit every line once before it returns to the start; then the chase
+        runs.
+        """
         lines = 65
         with scratch(self.library, 64 * lines) as arena:
             chain(self.library, arena, 64 * lines, 3)
@@ -160,7 +166,7 @@ class Moves(Closing):
             while at not in seen:
                 seen.add(at)
                 at = (int(links[at]) - base) // 64
-            require(at == 0 and len(seen) == lines, "the chain is not one cycle")
+            require(at == 0 and len(seen) == lines, "the chain is not a single cycle")
             with probe_task(
                 self.library, kernel.op, 1, isa=self.plainest, to=arena, size=64 * lines, steps=200
             ) as task:
@@ -182,7 +188,7 @@ class Moves(Closing):
             with probe_task(self.library, kernel.op, 2, isa=kernel.isa, size=size, **facts) as task:
                 self.team(2).run(task)
                 if kernel.op == "read":
-                    require(task.sum() == words_sum(before[0]), "it does not read every line once")
+                    require(task.sum() == words_sum(before[0]), "it does not read each line once")
             seen.append(([view.copy() for view in views], before))
             del views, view
             for arena in arenas:

@@ -1,4 +1,4 @@
-"""The caches of situations with known content, and the right answer of decode on each."""
+"""Caches of the situations with known content, and the right answer of decode on each."""
 
 import hashlib
 from functools import cached_property
@@ -37,16 +37,15 @@ from kvbench.oracle import (
 )
 from kvbench.verify.situation import SINKS, SLOPES, SOFTCAP, Several, Situation
 
-# the root mean square of what rounding does to many numbers is so much less than what it may do to
-# one
+# The largest rounding error of one number, over the root mean square error of many numbers.
 _TOGETHER = 4
-STALE = 0xFF  # stands wherever nothing was stored: NaN in every float format
-_CAP, _BIAS = 1.5, 8.0  # a softcap that most scores feel; ALiBi's largest bias
+STALE = 0xFF  # byte of everything that was not stored: NaN in every float format
+_CAP, _BIAS = 1.5, 8.0  # a softcap that changes most scores; ALiBi's largest bias
 
 
 class Question:
-    """Queries q [B, Hq, D] or [B, queries, Hq, D] to a prepared cache. `facts`: those of
-    decode_task that say what each attends to.
+    """Queries q [B, Hq, D] or [B, queries, Hq, D] to a prepared cache. `facts`: arguments of
+    decode_task that say what each query attends to.
     """
 
     def __init__(self, prepared: "Prepared", rng: np.random.Generator, several: Several) -> None:
@@ -83,17 +82,17 @@ class Question:
 
     @property
     def alike(self) -> bool:
-        """Whether K and V are of one dtype and width."""
+        """Whether K and V have the same dtype and width."""
         return self._prepared.situation.alike
 
     def unanswered(self) -> np.ndarray:
-        """For an answer: no number yet."""
+        """An array for an answer, filled with NaN."""
         dims = *self.q.shape[:-1], self._prepared.situation.v_dim
         return np.full(dims, np.nan, dtype=np.float32)
 
     @cached_property
     def answer(self) -> tuple[np.ndarray, float | np.ndarray]:
-        """What is right, and the largest error of a correct kernel."""
+        """The right answer, and the largest error of a correct kernel."""
         own = self.several
         return self._prepared.answer(
             self.q,
@@ -104,11 +103,11 @@ class Question:
         )
 
     def forget(self) -> None:
-        """For something else is right now."""
+        """Drop the right answer: the cache or the queries have changed."""
         self.__dict__.pop("answer", None)
 
     def error(self, out: np.ndarray) -> float:
-        """Largest difference to the right answer, in allowed ones; infinite where a number is
+        """The largest difference to the right answer, in allowed errors; infinite if a number is
         missing.
         """
         right, allowed = self.answer
@@ -122,15 +121,15 @@ class Question:
         return float(max(share.max(), _TOGETHER * np.sqrt(together.max())))
 
     def said(self) -> list[memoryview]:
-        """All that a kernel is told of it."""
+        """All that a kernel is told about the question."""
         arrays = (each for each in self.facts.values() if isinstance(each, np.ndarray))
         return [self.q.data, *(each.data for each in arrays)]
 
 
 class Taken(NamedTuple):
-    """How kernels take what is stored: as values of the dtype `read`, and V of the dtype `partner`,
-    where situations have two kinds, as those of `partner_read` (None: as they are). They round
-    queries and weights where they are of a variant `stepped`.
+    """How kernels read what is stored. `read`: the dtype as whose values they take it. `partner`:
+    the dtype of V in situations with two dtypes; `partner_read`: as whose values V is taken. None:
+    as stored. `stepped`: the variant, if it rounds queries and weights.
     """
 
     read: str | None = None
@@ -139,7 +138,7 @@ class Taken(NamedTuple):
     stepped: str | None = None
 
     def of(self, situation: Situation) -> "Taken":
-        """Without what does not matter there."""
+        """The same for one situation, without fields that do not matter there."""
         return self if situation.apart else self._replace(partner="", partner_read=None)
 
 
@@ -147,8 +146,8 @@ AS_STORED = Taken()
 
 
 class Prepared(Closing):
-    """A situation stored in one layout and dtype by the plainest tier, for kernels that take it as
-    `taken` says. questions: the first is of one query. A copy has the same bytes, elsewhere.
+    """A situation stored by the plainest tier in one layout and dtype, for kernels that read it as
+    `taken`. questions: the first has one query. A copy has the same bytes in other memory.
     """
 
     def __init__(
@@ -177,9 +176,9 @@ class Prepared(Closing):
             self._kind["channel"] = channel_of(self.k)
         self.cache = self._open()
         self.cache.arena.view()[:] = STALE
-        # all sequences take the longest one's tokens;
+        # All sequences take as many tokens as the longest one.
         self.cache.bulk(self.k, self.v, isa=library.isas()[0])
-        # then the shorter ones forget, so that their tails are stale
+        # Then the shorter ones forget theirs, so that their tails are stale.
         self.cache.lengths[:] = s.lengths
         self._reads = taken.read, taken.partner_read if s.apart else taken.read
         self._levels = (
@@ -193,8 +192,8 @@ class Prepared(Closing):
         return self._levels is not None
 
     def answer(self, q: np.ndarray, **facts: Any) -> tuple[np.ndarray, float | np.ndarray]:
-        """Right for what is stored now: float64 of q's shape. And the largest error of a correct
-        kernel, for all of it; or for each number, where kernels round.
+        """The right answer for the present content, float64 of q's shape; and the largest error of
+        a correct kernel, one for all numbers, or one for each if kernels round.
         """
         s, levels = self.situation, self._levels
         stored = self.cache.numpy(isa=self.library.isas()[0])
@@ -225,7 +224,7 @@ class Prepared(Closing):
         )
 
     def allowed(self, plane: str, rows: np.ndarray) -> np.ndarray:
-        """By how much each element of stored rows may be off."""
+        """The largest error of each element of stored rows."""
         own = getattr(self.cache.struct, plane)
         if plane == "k" and self.cache.channel is not None:
             return np.broadcast_to(self.cache.channel * np.float32(0.501), rows.shape)
@@ -233,7 +232,7 @@ class Prepared(Closing):
         return rounding(rows, block, own.scale_bytes > 0)
 
     def change_token(self) -> None:
-        """Other rows for one token of the longest sequence, in place."""
+        """Replace one token's rows in the longest sequence."""
         s, longest = self.situation, max(self.situation.lengths)
         token = int(
             self._other.integers(
@@ -278,7 +277,7 @@ def scratch(library: Library, size: int) -> Arena:
 
 
 def how_taken(library: Library, kernel: Kernel) -> Taken:
-    """What a decode kernel is prepared for."""
+    """How a decode kernel reads what is stored."""
     variant, layout, dtype = kernel.variant, kernel.layout, kernel.dtype
     stepped = variant if library.levels(variant, dtype) else None
     partner = _partner(library, kernel)
@@ -290,7 +289,7 @@ def how_taken(library: Library, kernel: Kernel) -> Taken:
 
 
 def _partner(library: Library, kernel: Kernel) -> str:
-    """The next dtype whose V it takes beside its own K; its own where there is none."""
+    """The next dtype of V that the kernel takes beside its own K; its own dtype if none."""
     words = library.words("dtype")
     at = words.index(kernel.dtype)
     for word in (*words[at + 1 :], *words[:at]):
@@ -313,13 +312,13 @@ def _runs_pair(library: Library, kernel: Kernel, v_dtype: str) -> bool:
 
 
 def _has_scales(library: Library, layout: str, dtype: str) -> bool:
-    """Whether rows of K have scales beside them."""
+    """Whether rows of K have scales of their own."""
     plain = Cache.planned(1, 1, 1, layout=layout, dtype=dtype, library=library)
     return plain.k.scale_bytes > 0
 
 
 def takes(library: Library, kernel: Kernel, question: Question) -> bool:
-    """Whether a decode kernel is asked it: a plug-in's need not take all."""
+    """Whether a decode kernel can be asked the question; a plug-in's kernel need not take all."""
     if kernel.variant in library.own_variants:
         return True
     words = kernel.id.split(".")[1:]

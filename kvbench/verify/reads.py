@@ -1,5 +1,5 @@
-"""What a pure read of a cache's rows must come to: the sum that the library tells of its twin, made
-anew from the bytes.
+"""Compute anew, from the bytes, the sum that the library reports for a pure read of a cache's rows
+(its twin).
 """
 
 from itertools import product
@@ -12,17 +12,17 @@ from kvbench.native.declared import Plane
 
 _LINE = 64
 _MODULUS = 1 << 16
-_FLOAT = {4: np.float32, 2: np.float16}  # by its bytes
+_FLOAT = {4: np.float32, 2: np.float16}  # by bytes of a number
 
 
 def words_sum(data: np.ndarray) -> int:
-    """Of whole lines."""
+    """The sum of 16-bit words of full cache lines."""
     return _words(data.view(np.uint8)) % _MODULUS
 
 
 def rows_sum(cache: Cache) -> int:
-    """16-bit words of all rows that a decode attends to, and of their scales as float32, modulo
-    2^16.
+    """The sum modulo 2^16 of the 16-bit words of all rows that a decode attends to, and of their
+    scales as float32.
     """
     total = 0
     for sequence, length in enumerate(cache.lengths.tolist()):
@@ -35,7 +35,9 @@ def rows_sum(cache: Cache) -> int:
 
 
 def _head_sum(cache: Cache, sequence: int, head: int, tokens: range, plane: str) -> int:
-    """A block of transposed rows counts once for each stretch of its slots that is attended to."""
+    """The sum of one head. A block of transposed rows counts once for each stretch of its slots
+    that is attended to.
+    """
     c, own, view = cache.struct, getattr(cache.struct, plane), cache.arena.view()
     begin, scales = (0, 0) if plane == "k" else (c.k.bytes, c.k.scale_bytes)
     scales += c.k.bytes + c.v.bytes
@@ -54,8 +56,8 @@ def _head_sum(cache: Cache, sequence: int, head: int, tokens: range, plane: str)
 
 
 def _block_bytes(cache: Cache, plane: str) -> int:
-    """Whole lines, to the last cell or quad with an element; all of a block of packed rows. 0 where
-    rows are not transposed.
+    """Bytes read of a transposed block: full lines up to the last cell or quad with an element; for
+    packed rows the whole block. 0 if rows are not transposed.
     """
     (dtype, dim), places = cache.half(plane), block_places(cache, plane)
     if places is None:
@@ -72,5 +74,5 @@ def _words(data: np.ndarray) -> int:
 
 
 def _scale(plane: Plane, data: np.ndarray) -> int:
-    wide = min(plane.scale_token_stride, plane.scale_head_stride)  # from one to its neighbour
+    wide = min(plane.scale_token_stride, plane.scale_head_stride)  # from one scale to the next
     return _words(data[:wide].view(_FLOAT[wide]).astype(np.float32).view(np.uint8))

@@ -1,17 +1,17 @@
-"""Small caches and what is asked of each."""
+"""Situations: small caches, and the questions to each."""
 
 from dataclasses import dataclass
 from typing import Any
 
 from kvbench.model.masks import BLOCK, CHAIN, TREE
 
-SINKS, SOFTCAP, SLOPES = "sinks", "softcap", "slopes"  # as decode_task calls them
+SINKS, SOFTCAP, SLOPES = "sinks", "softcap", "slopes"  # arguments of decode_task
 
 
 @dataclass(frozen=True, slots=True)
 class Several:
-    """So many queries for the newest tokens of each sequence; or `counts`[b] of them. scores: what
-    is done to theirs.
+    """A question with `queries` for the newest tokens of each sequence, or counts[b] of them.
+    scores: arguments that change scores.
     """
 
     queries: int
@@ -22,9 +22,9 @@ class Several:
 
 @dataclass(frozen=True, slots=True)
 class Situation:
-    """What is stored, lengths[b] tokens in sequence b, and what is asked beside one query of each.
-    `facts` goes to Cache. apart: K and V are of two dtypes, and where that of K has scales, these
-    are those of channels.
+    """A cache with lengths[b] tokens in sequence b, and questions besides one query of each.
+    `facts`: arguments of Cache. apart: K and V have different dtypes, and K's scales, if any, are
+    by channel.
     """
 
     name: str
@@ -43,7 +43,7 @@ class Situation:
 
     @property
     def alike(self) -> bool:
-        """Whether K and V are of one dtype and width."""
+        """Whether K and V have the same dtype and width."""
         return not self.apart and self.v_dim == self.head_dim
 
 
@@ -57,7 +57,7 @@ QUICK = (
         (333, 70),
         (),
         (
-            # each asks for one thing that a plug-in need not take, as far as that can be
+            # As far as possible, each asks for one thing that a plug-in need not take.
             Several(2),
             Several(1, scores=(SINKS,)),
             Several(1, scores=(SOFTCAP,)),

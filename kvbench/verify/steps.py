@@ -1,5 +1,5 @@
-"""Checks of whole steps, and faults planted in them. The bench that times steps looks itself: the
-newest token becomes stale in all layers, and after a step what was stored and answered is right.
+"""Checks of whole steps, and faults planted in them. The bench that times steps does the check: it
+makes the newest token stale in all layers, runs a step, and looks at what was stored and answered.
 """
 
 from collections.abc import Callable, Iterable, Iterator
@@ -24,20 +24,20 @@ from kvbench.worker.steproom import StepRoom
 _FAR = 1 << 16  # bytes that stand for memory
 _BETWEEN = 64 * 70
 _SHARED = 4  # blocks
-# every second layer slides; all do, their rings past their end; none does
+# Every second layer slides; all slide, with their rings past the end; none slides.
 _MIXED = Shape(2, 6, 2, 80, 340, 350, 90, 4, full_every=2, lengths="listed:333,70")
 _RINGS = Shape(2, 8, 2, 64, 257, 257, 90, 2, lengths="listed:257,99")
 _ODD = Shape(3, 21, 3, 37, 700, 701, 0, 2, lengths="listed:129,1,641")
 
 
 def steps_of(library: Library) -> list[Kernel]:
-    """Of each layout, dtype and tier one: variants are checked where they decode by themselves."""
+    """One step for each layout, dtype and tier. Variants are checked as decodes."""
     first = library.words("variant")[0]
     return [each for each in kernels_of(library) if each.op == STEP and each.variant == first]
 
 
 class Steps(Moves):
-    """Whole steps, on memory of their own."""
+    """The checks of whole steps, each on its own memory."""
 
     def __init__(self, library: Library, quick: bool) -> None:
         super().__init__(library)
@@ -79,7 +79,7 @@ class Steps(Moves):
 
 
 def _share(bench: Stepping) -> float:
-    """The largest error of a step's answers as a share of what is allowed there."""
+    """The largest error of a step's answers, as a share of the allowed error."""
     bench.verify()
     bench.own.team.run(*bench.own.tasks)
     shares = []
@@ -90,7 +90,7 @@ def _share(bench: Stepping) -> float:
 
 
 def share_blocks(bench: Stepping) -> None:
-    """The second sequence begins as the first one does, in the same blocks."""
+    """The second sequence begins with the first one's blocks."""
     for part in bench.parts[:1]:
         for cache in part.room.caches:
             assert cache.table is not None
@@ -109,7 +109,7 @@ class _Swapped(Stepping):
 
 
 def append_after_decode(bench: Stepping) -> None:
-    """Of the first layer; the bench has its tasks so."""
+    """The first layer's store comes after its decode; _Swapped orders the tasks so."""
 
 
 def ring_slot_before_its_own(bench: Stepping) -> None:
@@ -123,7 +123,7 @@ def token_of_another_layer(bench: Stepping) -> None:
 
 
 def block_freed_too_early(bench: Stepping) -> None:
-    """One of the first sequence holds the newest token of the second one."""
+    """A block of the first sequence holds the newest token of the second one."""
     for cache in bench.parts[0].room.caches:
         if cache.table is not None:
             newest = (cache.lengths[1] - 1) // cache.struct.block_tokens
@@ -139,8 +139,8 @@ FAULTS: dict[Callable[[Stepping], None], type[Stepping]] = {
 
 
 def plant(library: Library, kernels: Iterable[Kernel]) -> Iterator[Fault]:
-    """Each under each of the whole steps that run here; what is about blocks, where there are
-    any.
+    """Plant each fault under each whole step that runs here; faults about blocks only in paged
+    caches.
     """
     steps = [kernel for kernel in kernels if kernel.op == STEP and kernel.runnable]
     with Steps(library, quick=True) as checks:

@@ -1,4 +1,6 @@
-"""Measuring: memory, programs, and loops that time them. A launch is a process of its own."""
+"""Measuring: memory, programs, and the loop that times them. Each launch is a process of its
+own.
+"""
 
 from kvbench.worker.growing import visit_growing
 from kvbench.worker.rest import visit_rest

@@ -1,9 +1,9 @@
 """The process of one launch. Standard input: a job as a line of JSON, then a line for every
-go-ahead. Standard output: for each point a line that names it when its visit begins, and a line
+go-ahead. Standard output, for each point: a line that names it when its visit begins, and a line
 with its record when it ends.
 
-It waits for a go-ahead after each record, so that whoever keeps them is asleep again while samples
-are taken.
+After each record the process waits for a go-ahead, so that the parent has stored the record and
+sleeps while samples are taken.
 """
 
 import os
@@ -19,7 +19,7 @@ from kvbench.worker.launch import launch
 
 def serve(asked: TextIO, answers: TextIO) -> None:
     if not (job := asked.readline()):
-        return  # the parent was interrupted before it could ask
+        return  # the parent was interrupted before it could send a job
     facts = parsed(job)
     end_with(facts.pop("parent"))
     todo = read(Job, facts)
@@ -32,7 +32,7 @@ def serve(asked: TextIO, answers: TextIO) -> None:
         answers.write(f'{{"{"record" if ended else "visiting"}":{said}}}\n')
         answers.flush()
         if isinstance(found, Record) and not asked.readline():
-            return  # nobody asks for more
+            return  # the parent wants no more
 
 
 if __name__ == "__main__":

@@ -1,9 +1,8 @@
-"""What kernels must answer: computed once in a run for each set of data, and left in a folder for
-later processes.
+"""The right answers of kernels. They are computed once in a run for each set of data, and left in a
+folder for later processes.
 
-The answer is that of float64 NumPy on the decoded cache, so it does not depend on layout, tier or
-threads; and on the variant only where that takes values as those of another dtype, or rounds
-queries.
+An answer is that of float64 NumPy on the decoded cache. It does not depend on layout, tier or
+threads. It depends on the variant only if that reads values as another dtype, or rounds queries.
 """
 
 import hashlib
@@ -31,13 +30,13 @@ from kvbench.oracle import (
     tolerance,
 )
 
-_Reads = tuple[str | None, str | None]  # of K and of V
+_Reads = tuple[str | None, str | None]  # how K is read, and V
 
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """`out`: float64 of the shape of the queries; `limit`: the largest error that is right, for all
-    of it or for each number.
+    """A right answer. `out`: float64 of the shape of the queries. `limit`: the largest allowed
+    error, for all of it or for each number.
     """
 
     out: np.ndarray
@@ -45,7 +44,7 @@ class Answer:
 
 
 class Answers:
-    """In `folder`; without one, nothing is kept. `content`: what the caches hold, where that is not
+    """Answers kept in `folder`; by default none is kept. `content`: what the caches hold, if not
     what rooms are filled with.
     """
 
@@ -54,13 +53,13 @@ class Answers:
         self._content = content
 
     def holding(self, content: str) -> "Answers":
-        """Those of caches that hold something else."""
+        """The answers for caches with other content."""
         return Answers(str(self._folder or ""), content)
 
     def of(
         self, point: Point, cache: Cache, q: np.ndarray, signs: Sequence[Any] = (1, 1)
     ) -> Answer:
-        """signs: of K and V in the cache, where the answer for others is wanted."""
+        """The answer for a cache. signs: change those of K and V in the cache first."""
         s = point.shape
         shape = (s.batch, s.q_heads, s.kv_heads, s.head_dim, s.context, s.window, s.lengths)
         queries = s.q_len, s.mask, s.v_dim, scores_of(s), point.k_scale
@@ -79,7 +78,7 @@ class Answers:
 
 
 def scores_of(shape: Shape) -> Scores:
-    """What is done to its scores. Sinks are about as large as all scores together."""
+    """What changes the scores of a shape. Sinks are about as large as all scores together."""
     heads = shape.q_heads
     return Scores(
         softcap=shape.softcap,
@@ -90,8 +89,8 @@ def scores_of(shape: Shape) -> Scores:
 
 
 def taken(point: Point, cache: Cache) -> tuple[str, _Reads, tuple[Levels, Levels] | None]:
-    """The dtype of what is stored, those as whose values K and V are taken where they are not their
-    own, and to what queries and weights are rounded.
+    """How a point's kernel reads its cache: the dtype of what is stored; the dtypes as whose values
+    it reads K and V, if not as their own; and to what it rounds queries and weights.
     """
     library, variant, word = cache.library, point.variant, point.kv_dtype
     reads = [
@@ -107,9 +106,9 @@ def taken(point: Point, cache: Cache) -> tuple[str, _Reads, tuple[Levels, Levels
 
 def _computed(path: Path | None, point: Point, cache: Cache, q: np.ndarray, sign: Any) -> Answer:
     largest, (_, reads, levels) = 0.0, taken(point, cache)
-    # a kernel that rounds q multiplies it by scales of channels first, and reads codes
+    # A kernel that rounds q multiplies it by scales of channels first, and reads codes.
     channel = cache.channel if levels else None
-    held = np.minimum(cache.lengths, cache.struct.capacity)  # rows() counts from the oldest of them
+    held = np.minimum(cache.lengths, cache.struct.capacity)  # rows() begins at the oldest token
 
     def rows(first: int, count: int) -> tuple[np.ndarray, np.ndarray]:
         nonlocal largest
@@ -135,7 +134,7 @@ def _computed(path: Path | None, point: Point, cache: Cache, q: np.ndarray, sign
         out, off = attention(q, rows, held, **asked), np.zeros(())
     found = Answer(out * sign, tolerance(largest, point.shape.context) + off)
     if path:
-        with suppress(OSError):  # it will be computed again
+        with suppress(OSError):  # it is computed again next time
             part = path.with_name(f"{path.stem}.{os.getpid()}.part.npy")
             np.save(
                 part, np.concatenate([found.limit.ravel(), found.out.ravel()]), allow_pickle=False

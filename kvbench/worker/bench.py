@@ -1,6 +1,6 @@
-"""The programs of one point in a room, and samples of them between two looks at its answers: what
-decodes and stores have in common. decoding.py and storing.py have the rest, foreign.py what
-plug-ins need.
+"""A bench: the programs of one point in a room, and samples of them between two checks of its
+answers. This is what decodes and stores have in common; decoding.py and storing.py have the rest,
+foreign.py what plug-ins need.
 """
 
 import random
@@ -26,13 +26,14 @@ from kvbench.worker.probing import FORM_EVERY, ROUNDS
 from kvbench.worker.room import Room
 
 _PACE = 0.001  # seconds of a sample
-PIECES = 16  # of memory that no cache holds: a neighbour reads one after the other,
-_AHEAD = 4  # and so many before a sample begins: caches are full of its bytes by then
+PIECES = 16  # parts of the memory that no cache holds; a neighbour reads one after another
+_AHEAD = 4  # parts read before a sample begins, so that caches are full of the neighbour's bytes
 
 
 class Bench(Owner):
-    """`own`: the point as a program; `witnesses`: what every sample of it is held against. Each is
-    made when first asked for, and lives as long as the bench.
+    """The programs of a point and its checks. `own`: the point as a program. `witnesses`: the
+    programs that it is compared with. Both are made when first asked for, and live as long as the
+    bench.
     """
 
     foreign = False  # whether the kernel is a plug-in's
@@ -42,21 +43,21 @@ class Bench(Owner):
     ) -> None:
         self.point, self.needs, self.room, self._answers = point, needed, room, answers
         self.team, self._seed, self._random = room.team(point.cpus), seed, random.Random(seed)
-        self.ran = ""  # the schedule; tuning may choose another
-        self.far_schedule = ""  # of copies in memory, where there are any; else the same
+        self.ran = ""  # the schedule; the tuner may choose another
+        self.far_schedule = ""  # schedule of copies in memory, if there are any; else the same
         self.far = Far(point, needed.far, room)
         super().__init__()
 
     def _prepare(self) -> None:
         least = dram_bytes(self.room.ground.machine, self.point.cpus) or self.far.bytes
         self.between = None
-        if self.point.residency == "evicted":  # it throws the caches' contents out
+        if self.point.residency == "evicted":  # its reads evict the caches' contents
             self.between = self.probe("read", to=self.far.whole, size=self.far.whole.size)
         self._warm = self.between is None and self.needs.walked < least
 
     @property
     def core_level(self) -> str:
-        """The cache that the core roof's data stays in, where there is one."""
+        """The cache that the core roof's data stays in; empty without a core roof."""
         return ""
 
     # ---- programs --------------------------------------------------------------------------------
@@ -67,41 +68,45 @@ class Bench(Owner):
 
     @cached_property
     def own(self) -> Program:
-        """The point's kernel, after whatever is read between its passes."""
+        """The point's kernel, with all that is read between its passes."""
         return self.streamed(self.kernel)
 
     @property
     @abstractmethod
     def kernel(self) -> Program:
-        """The point's kernel, with nothing read between its passes unless all are evicted."""
+        """The point's kernel with nothing read between its passes, unless all passes are
+        evicted.
+        """
 
     @property
     def alone(self) -> list[Program]:
-        """That one as a witness, where the point differs from it. A decode has another one."""
+        """The kernel without what is read between passes, as a witness of a point that has such
+        reads. A decode has another one.
+        """
         return [replace(self.kernel, name=ALONE)] if self.point.streamed else []
 
     @property
     @abstractmethod
     def plainest(self) -> Program:
-        """The witness that does no more than read, or copy."""
+        """The witness that only reads, or copies."""
 
     @property
     @abstractmethod
     def witnesses(self) -> list[Program]:
-        """What every sample of it is held against."""
+        """The programs that every sample of the point is compared with."""
 
     def more(self) -> Iterator[Program]:
-        """Of a visit in depth: read ceilings of the point's footprint."""
-        if not self.foreign:  # which has them already
+        """More programs for a visit in depth: read ceilings of the point's footprint."""
+        if not self.foreign:  # a plug-in has them already
             yield from self.reads("ceiling", self.room.whole, self.between)
 
     def stages(self) -> tuple[float, ...]:
-        """Shares of the kernel's stages; none where it has no such."""
+        """Shares of the kernel's stages; empty if it has no stages."""
         return ()
 
     def neighbour(self) -> Load | None:
-        """Reads of memory on all cores of its nodes that the point leaves free; None where there is
-        none.
+        """A load that reads memory on all cores of the point's nodes that it leaves free; None if
+        none is free.
         """
         if not (cpus := neighbours(self.room.ground.machine, self.point.cpus)):
             return None
@@ -109,7 +114,7 @@ class Bench(Owner):
         return Load(self.room.team(cpus), reads, _AHEAD)
 
     def far_reads(self, size: int, count: int, threads: int = 0) -> tuple[Task, ...]:
-        """Of so many pieces, one behind another."""
+        """Reads of `count` consecutive pieces of memory that no cache holds."""
         arena = self.far.arena
         parts = (arena.part(place * size, size) for place in range(count))
         return tuple(self.probe("read", threads, to=part, size=size) for part in parts)
@@ -118,26 +123,26 @@ class Bench(Owner):
         return Program(name, self.team, tasks, self.between, self._warm)
 
     def streamed(self, program: Program) -> Program:
-        """With as much of memory read before each pass as the point asks for."""
+        """A program with as much memory read before each pass as the point asks for."""
         return replace(program, between=self._stream) if self.point.streamed else program
 
     @cached_property
     def _stream(self) -> Task:
-        """By the point's threads; on from where the last one stopped, so that no cache has any."""
+        """Reads by the point's threads that go on where the last one stopped, so that no cache has
+        the data.
+        """
         far, piece = self.far.whole, self.point.streamed
         return self.probe("read", to=far, size=far.size, piece=piece)
 
     def probe(self, op: str, threads: int = 0, **facts: Any) -> Task:
-        """By the point's threads, or so many others."""
+        """A probe by the point's threads, or by `threads` others."""
         task = probe_task(
             self.room.library, op, threads or self.team.threads, isa=self.point.isa, **facts
         )
         return self._owned.enter_context(task)
 
     def reads(self, name: str, walked: Part, between: Task | None = None) -> list[Program]:
-        """Reads of so much memory, in all forms, of which each launch has seen a plug-in beaten by
-        none.
-        """
+        """Reads of `walked` in all forms. A plug-in that beats all of them is suspect."""
         size, found = walked.size // 64 * 64, []
         for form, how in forms("read", self.room.library).items():
             every = 1 if form == PLAIN or self.foreign else FORM_EVERY
@@ -147,7 +152,7 @@ class Bench(Owner):
 
     @cached_property
     def pace(self) -> Program:
-        """How fast the cores are now: in every round, beside the point."""
+        """The present speed of the cores, sampled in every round beside the point."""
         return Program(
             PACE, self.team, (self.probe("flops", steps=ROUNDS // 8),), sample_time=_PACE
         )
@@ -157,8 +162,8 @@ class Bench(Owner):
     def measured(
         self, programs: Sequence[Program], samples: int, sample_time: float, **how: Any
     ) -> tuple[tuple[Sample, ...], float]:
-        """Samples, and the largest error of what the kernel answered before and after them. how:
-        more for rounds().
+        """Take samples; also return the largest error of the kernel's answers before and after
+        them. how: more arguments of rounds().
         """
         error = self.verified()
         taken = self.sampled(programs, samples, sample_time, **how)
@@ -167,8 +172,8 @@ class Bench(Owner):
     def sampled(
         self, programs: Sequence[Program], samples: int, sample_time: float, **how: Any
     ) -> tuple[Sample, ...]:
-        """Seconds of passes, which may be millions, are dropped as they come, unless they tell of
-        tails.
+        """Take samples. Their seconds of single passes, perhaps millions, are dropped at once,
+        unless tails are wanted.
         """
         with watched([self]):
             return tuple(
@@ -177,8 +182,8 @@ class Bench(Owner):
             )
 
     def looked_after(self, programs: Sequence[Program], taken: Sequence[Sample]) -> float:
-        """The largest error that samples have left behind, of these programs, and of other queries
-        then.
+        """The largest error that samples of these programs left behind, and of answers to other
+        queries afterwards.
         """
         own = min(sample.passes for sample in taken if sample.program == self.own.name)
         error = max(self.verify_beside(programs), self.verify_left(own))
@@ -191,31 +196,31 @@ class Bench(Owner):
         """The largest error of what the kernel does now."""
 
     def verified(self) -> float:
-        """As verify(), and looked after where the kernel is a plug-in's."""
+        """verify(), and for a plug-in also the checks after samples."""
         return self.verify()
 
     def verify_beside(self, programs: Sequence[Program]) -> float:
-        """The largest error that the samples of others of these programs have left behind."""
+        """The largest error that samples of other programs left behind."""
         return 0.0
 
     @abstractmethod
     def verify_left(self, passes: int) -> float:
-        """The largest error of what so many passes have left behind, or more."""
+        """The largest error of what the last `passes` passes left behind, or of more."""
 
     def verify_changed(self) -> float:
-        """The largest error where other queries are asked."""
+        """The largest error with other queries."""
         return 0.0
 
     def unwritten(self) -> AbstractContextManager[None]:
-        """Around the kernel's samples: what it reads is as it was."""
+        """Check, around the kernel's samples, that its inputs do not change."""
         return nullcontext()
 
     def on_given_threads(self) -> AbstractContextManager[None]:
-        """The same: it runs on the threads that were there."""
+        """Check, around the kernel's samples, that it runs on the given threads only."""
         return nullcontext()
 
     def refuse_impossible(self, taken: Sequence[Sample]) -> None:
-        """What our own kernels cannot do."""
+        """Refuse times that our own kernels cannot reach."""
 
     def wrong(self, what: str) -> WrongAnswer:
         return WrongAnswer(
@@ -226,8 +231,8 @@ class Bench(Owner):
 
 @contextmanager
 def watched(benches: Collection[Bench]) -> Iterator[None]:
-    """Around samples. Threads of ours digest what kernels read, and end: no kernel's threads are
-    counted while they run.
+    """Watch plug-ins around samples. Our own threads digest the kernels' inputs and end before, so
+    that none is counted with a kernel's.
     """
     with ExitStack() as looks:
         for bench in benches:
@@ -244,9 +249,8 @@ def side_by_side(
     seed: int,
     watch: Callable[[], Disturbed],
 ) -> tuple[tuple[Sample, ...], dict[str, float]]:
-    """Samples of programs, of which each bench has one by its name; and for each bench the largest
-    error of what its kernel answered before and after them. Of several seconds of passes none are
-    kept.
+    """Sample one program of each bench, named as the bench; and return for each bench the largest
+    error of its kernel's answers before and after. Seconds of single passes are dropped.
     """
     errors = {name: bench.verified() for name, bench in benches.items()}
     with watched(benches.values()):

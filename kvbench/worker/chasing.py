@@ -1,4 +1,4 @@
-"""A chase beside a point: one more thread, on a CPU of its own, whose every load waits for the one
+"""A chase beside a point: one more thread, on its own CPU, in which every load waits for the one
 before; and what the point's threads do meanwhile. See model/chases.py.
 
 Copies overwrite the memory that no cache holds; all other programs of a round only read it.
@@ -35,14 +35,14 @@ from kvbench.worker.bench import PIECES, Bench
 from kvbench.worker.loop import Program
 from kvbench.worker.probing import PASS_BYTES
 
-LOADS = 4096  # of a step
+LOADS = 4096  # in a step
 _CACHES = 1 / 4  # of the memory that no cache holds: as many bytes as all caches hold
-# bytes for each thread that spins, which fit any L1; and how often a pass reads them, so that it
-# takes about 0.1 ms
+# Bytes for each spinning thread, which fit any L1; and how often a pass reads them, so that it
+# takes about 0.1 ms.
 _NEAR, _TURNS = 16 << 10, 2048
 _FIRST, _LAST = -1, 1  # places in a round
 _LACKS = {
-    NODE: ("the point leaves no core of its NUMA nodes free for a chase", "fewer --threads"),
+    NODE: ("the point leaves no core of its NUMA nodes free for a chase", "use fewer --threads"),
     REMOTE: ("no other NUMA node has a core that may chase", "use chase node"),
     SIBLING: ("no core of the point has an SMT sibling that may chase", "use chase node"),
 }
@@ -53,7 +53,7 @@ def is_chased(visited: Visited) -> TypeGuard[Point]:
 
 
 def cpus_of(visited: Visited, machine: Machine) -> tuple[int, ...]:
-    """All that are busy while it is sampled."""
+    """All CPUs that are busy while the point is sampled."""
     if not is_chased(visited):
         return visited.cpus
     cpu = chaser(machine, visited.cpus, visited.chase)
@@ -61,13 +61,13 @@ def cpus_of(visited: Visited, machine: Machine) -> tuple[int, ...]:
 
 
 def refuse_chase(point: Point, needed: Needs) -> None:
-    """A point beside which no thread can chase."""
+    """Refuse a point beside which no thread can chase."""
     if why := unchased(point, needed):
         raise Unsupported(why, "leave out chase")
 
 
 class Chasing:
-    """The chase beside the point of a bench, which owns the tasks."""
+    """The chase beside the point of a bench. The bench owns the tasks."""
 
     def __init__(self, bench: Bench) -> None:
         refuse_chase(bench.point, bench.needs)
@@ -81,7 +81,7 @@ class Chasing:
         self.facts = Chase(cpu, cycle.size, found["huge_bytes"], LOADS)
 
     def programs(self, sample_time: float) -> Iterator[Program]:
-        """In the order of model/chases.py."""
+        """The programs, in the order of model/chases.py."""
         spin = self._spin
         for form, place in ((PLAIN, _FIRST), (AFTER, _LAST)):
             yield self._program(Role(IDLE, form).name, sample_time, None, place)
@@ -105,14 +105,14 @@ class Chasing:
         )
 
     def _load(self, tasks: Sequence[Task], share: int) -> Load:
-        """It runs ahead until caches are full of its bytes."""
+        """A load of these tasks. It runs ahead until caches are full of its bytes."""
         each = tasks[0].traffic().bytes_compulsory
         ahead = max(1, math.ceil(_CACHES * self._bench.far.whole.size / each))
         return Load(self._bench.team, tuple(tasks), ahead, pause(share))
 
     @property
     def _spin(self) -> Load:
-        """Each thread in lines of its own."""
+        """A load that keeps each thread in its own cache lines."""
         size = _NEAR * self._bench.team.threads
         near = self._bench.far.arena.part(0, size)
         task = self._bench.probe("read", to=near, size=size, steps=_TURNS)

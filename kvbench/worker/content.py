@@ -1,9 +1,9 @@
 """What the layers of a room hold.
 
-Each layer holds bytes of its own, so that no hypervisor keeps two pages as one; and yet one answer
-serves all: a layer is the first one with some signs changed, of the same elements in all rows of K,
-of others in all rows of V. A query with the signs of K changed in the same way gets the first
-layer's answer, with those of V changed.
+Each layer has its own bytes, so that no hypervisor merges equal pages; yet one answer serves all
+layers. A layer is the first layer with some signs changed: of the same elements in all rows of K,
+and of other elements in all rows of V. If a query has the signs of K changed in the same way, its
+answer is the first layer's with the signs of V changed.
 """
 
 import math
@@ -15,11 +15,11 @@ from kvbench.model.planes import PLANES
 from kvbench.native import LANES, SCALE, Cache, block_of, block_places
 
 SEED = 1
-_HALF = 16  # elements: so far apart two of q4_0 share a byte, and therefore a sign
+_HALF = 16  # elements: two of q4_0 this far apart share a byte, and therefore a sign
 
 
 def signs(layer: int, dim: int) -> np.ndarray:
-    """[K, V][dim] of 1 and -1, dim: of the wider rows; all 1 in the first layer."""
+    """[K, V][dim] of 1 and -1, dim being that of the wider rows; all 1 in the first layer."""
     if not layer:
         return np.ones((2, dim), dtype=np.float32)
     drawn = np.random.default_rng([SEED, layer]).choice(
@@ -29,9 +29,8 @@ def signs(layer: int, dim: int) -> np.ndarray:
 
 
 class Content:
-    """Layers of a cache's kind as bytes. Floats have a bit for the sign; codes of whole numbers are
-    inverted, and 1 is added; or 17 where a byte holds two of them, for these are stored with 8
-    added.
+    """Makes the bytes of layers. Floats have a sign bit. Integer codes are inverted and 1 is added.
+    If a byte holds two codes, 17 is added, because they are stored with 8 added.
     """
 
     def __init__(self, cache: Cache) -> None:
@@ -39,8 +38,8 @@ class Content:
         self._widest = max(cache.dims)
 
     def begin(self, first: np.ndarray) -> None:
-        """Makes the first layer one that the others can follow: of 4 bits, the least code is no
-        other one's negative.
+        """Change the first layer so that the others can follow: with 4 bits, the least code has no
+        negative.
         """
         for plane in self._planes:
             plane.begin(first)
@@ -54,7 +53,7 @@ class Content:
         to[rows : self._c.bytes] = first[rows : self._c.bytes]
         if all(plane.wide_scales for plane in self._planes if plane.scaled):
             scales = to[rows : self._c.bytes].view(np.uint32)
-            # whose last bit is half of what a sum rounds; f16 has no bit to spare
+            # The last bit is half of what a sum rounds; f16 has no bit to spare.
             scales ^= np.random.default_rng([SEED, layer]).integers(
                 0, 2, scales.size, dtype=np.uint32
             )
@@ -72,7 +71,7 @@ class _Plane:
         whole = packed or by_channel or self.scaled
         self._halves = packed and size - SCALE < elements
         block, place = np.divmod(np.arange(self._own.row_bytes), size)
-        # that a byte is of, or the first of those
+        # the element that each byte belongs to, or the first of two
         element = block * elements + (place - SCALE if packed else 0)
         self._codes = place >= (SCALE if packed else 0)
         coded = (element < dim) & self._codes
@@ -83,7 +82,7 @@ class _Plane:
 
     @property
     def scaled(self) -> bool:
-        """Whether its rows have scales, in a plane of their own."""
+        """Whether its rows have scales in a plane of their own."""
         return self._own.scale_bytes > 0
 
     @property
@@ -104,9 +103,9 @@ class _Plane:
             np.add(found, self._along(self._adds * changed, rows), out=found)
 
     def _rows(self, layer: np.ndarray) -> np.ndarray:
-        """[stretches][parts][bytes of some rows]; stretches are side by side, or what pads lies
-        between. Rows are those of a block where they are transposed, else as many as leave nothing
-        over.
+        """View the rows as [stretches][parts][bytes of some rows]. Stretches are adjacent, or
+        padding lies between them. A part is a block if rows are transposed, else as many rows as
+        divide evenly.
         """
         own = self._own
         step = own.seq_stride if own.head_stride < own.token_stride else own.head_stride
@@ -117,7 +116,7 @@ class _Plane:
         return as_strided(layer[self._begin :], shape, (step, together, 1))
 
     def _along(self, row: np.ndarray, rows: np.ndarray) -> np.ndarray:
-        """Bytes for a row, for as many rows as are taken at once."""
+        """Repeat a row's bytes for as many rows as are taken at once."""
         count = rows.shape[2] // row.size
         if self._places is None:
             return np.tile(row, count)

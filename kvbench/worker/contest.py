@@ -1,16 +1,15 @@
-"""A visit of a point by two builds of another engine, each in a process of its own with a store of
-its own.
+"""A visit of a point by two builds of another engine, each in its own process with its own store.
 
-make both processes, begun in an order that a coin decides; verify both
+make both processes, started in an order that a coin decides; verify both
 for pair in pairs:
     for side in base and head, in an order that a coin decides:
         one untimed step, then a timed sample of the side; the other process is stopped
         a plain read of memory beside it, by the installed library
 verify both once more, with other queries too
 
-Memory is placed anew in every visit of every launch, that of the engine's code, too: where it comes
-to lie favours neither side. A
-control has base on both sides, in two processes: what differs there is noise.
+Memory is placed anew in every visit of every launch, also that of the engine's code, so that its
+place favours neither side. A control has base on both sides, in two processes: differences there
+are noise.
 """
 
 import random
@@ -30,7 +29,7 @@ from kvbench.worker.room import Room
 
 
 class Contest:
-    """Of the plan's two builds: the words of its points with @base and @head."""
+    """Visits by a plan's two builds: the words of its points with @base and @head."""
 
     def __init__(self, job: Job, coin: random.Random) -> None:
         self._job, self._coin = job, coin
@@ -38,7 +37,7 @@ class Contest:
     def visit(
         self, point: Point, room: Room, answers: Answers, watch: Callable[[], Disturbed]
     ) -> Record:
-        """room: of the installed library, with the values that both sides get."""
+        """Visit a point. room: of the installed library, with the values that both sides get."""
         with ExitStack() as owned:
             seed = self._coin.randrange(1 << 32)
             bench = owned.enter_context(Decoding(room.point, room.needs, room, answers, seed))
@@ -53,7 +52,7 @@ class Contest:
                 launch=self._job.launch,
                 point=point,
                 samples=taken,
-                # what a build stores beside rows is its own affair: both answer the same question
+                # builds may store different extra bytes beside rows; both answer the same question
                 traffic=traffic | {"head": base.moved},
                 max_abs_err=max(guest.error for guest in sides.values()),
                 function=base.function,
@@ -62,21 +61,25 @@ class Contest:
             )
 
     def _guests(self, point: Point, bench: Decoding, owned: ExitStack) -> dict[str, Guest]:
-        """By threads that stay: the system ends a process with the thread that began it."""
+        """Make both guests, in threads that stay: the system ends a process with the thread that
+        started it.
+        """
         pool = owned.enter_context(ThreadPoolExecutor(min(len(SIDES), bench.team.threads)))
         data = owned.enter_context(values(bench.room, bench.team.threads))
-        bench.queries.right()  # once, before both ask for it
+        bench.queries.right()  # computed once, before both ask for it
         made = {
             side: pool.submit(self._guest, point, side, bench, data, owned)
             for side in self._coin.sample(SIDES, 2)
         }
-        wait(made.values())  # where one failed, the other is there to be closed
+        wait(made.values())  # if one failed, the other must still be closed
         return {side: guest.result() for side, guest in made.items()}
 
     def _guest(
         self, point: Point, side: str, bench: Decoding, data: int, owned: ExitStack
     ) -> Guest:
-        """It is called by its side; a control's head is base's build, in a second process."""
+        """Make a side's guest, named after the side. A control's head is base's build in a second
+        process.
+        """
         plan = self._job.plan
         own = "base" if point.name in plan.controls else side
         build = build_of(f"{point.engine}{AT}{own}", plan.peers, plan.pythons)
@@ -87,8 +90,8 @@ class Contest:
         return guest
 
     def _programs(self, sides: Mapping[str, Guest], bench: Decoding) -> list[Program]:
-        """Both do as many steps as base needs for the time of a sample, and what is beside them
-        reads for half of it.
+        """The programs. Both sides do as many steps as base needs for the time of a sample; the
+        reads beside them take half of it.
         """
         base, head = (replace(sides[side].program, name=side, quiet=True) for side in SIDES)
         half = self._job.plan.sample_time / 2

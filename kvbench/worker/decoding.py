@@ -1,4 +1,4 @@
-"""A decode on the bench: the kernel over all slices beside reads of the same rows, the core roof,
+"""A decode on the bench: the kernel over all slices, beside reads of the same rows, the core roof,
 and memory.
 """
 
@@ -23,12 +23,12 @@ from kvbench.worker.probing import ROUNDS
 from kvbench.worker.queries import Queries, asked_of
 
 _STEP = 16  # tokens that a kernel takes together, at least
-_UNKNOWN = 256 << 10  # bytes of a private cache, where none is declared
-_OTHERS = 3  # slices that are checked with other queries, beside the first
+_UNKNOWN = 256 << 10  # assumed bytes of a private cache if none is declared
+_OTHERS = 3  # slices checked with other queries, besides the first
 
 
 class Decoding(Bench):
-    """`queries`: of all layers, each with room for its answer."""
+    """A bench of a decode. `queries`: of all layers, each with room for its answer."""
 
     def _prepare(self) -> None:
         super()._prepare()
@@ -44,13 +44,15 @@ class Decoding(Bench):
 
     @property
     def alone(self) -> list[Program]:
-        """Of several queries, with one; of one, with scores as they are."""
+        """The simpler point beside it: one query beside several, or plain scores beside changed
+        ones.
+        """
         return super().alone or ([self._single] if self._one else [])
 
     @cached_property
     def _one(self) -> Queries | None:
-        """Of the point that it is timed beside: the newest token's query alone, where there are
-        several; or without what is done to scores. None where anything is read between passes.
+        """Queries of the simpler point beside it: only the newest token's query if there are
+        several, else plain scores. None if anything is read between passes.
         """
         if self.point.streamed or alone_of(self.point) == self.point:
             return None
@@ -75,8 +77,8 @@ class Decoding(Bench):
 
     @cached_property
     def limits(self) -> list[Program]:
-        """Reads of the same rows, and the core roof. Those reads are of rows that nothing comes
-        between, and no limit of a point where something does.
+        """Reads of the same rows, and the core roof. The reads have nothing between passes; if the
+        point has, they are not its limit.
         """
         return self.cores if self.point.streamed else [*self.twins, *self.cores]
 
@@ -87,9 +89,8 @@ class Decoding(Bench):
 
     @cached_property
     def cores(self) -> list[Program]:
-        """The core roof in the point's own schedule, and where nothing is asked for: in a cache the
-        one or the other is faster. Both together take the time of one sample. A plug-in's kernel
-        has no schedule.
+        """The core roof in the point's own schedule and in none: in a cache either may be faster.
+        Both share the time of one sample. A plug-in's kernel has no schedule.
         """
         forms = {CORE: self.ran or AUTO}
         if self.ran not in ("", "off"):
@@ -100,7 +101,9 @@ class Decoding(Bench):
         ]
 
     def more(self) -> Iterator[Program]:
-        """And of memory where a cache may help that; the roofs of products that are no float32."""
+        """Add reads of memory, if a cache may help the point's own; and roofs of products other
+        than float32.
+        """
         yield from super().more()
         if self.room.whole.size < self.far.bytes:
             yield from self.reads("dram", self.far.whole)
@@ -110,12 +113,12 @@ class Decoding(Bench):
                 yield Program(op, self.team, (self.probe(op, steps=ROUNDS),))
 
     def under(self, name: str, schedule: str, op: str = "decode") -> Program:
-        """The point, or its twin, as it would be with that one."""
+        """The point, or its twin, under another schedule."""
         return self.program(name, *self._over_layers(op, **self._walk(schedule=schedule)))
 
     def stages(self) -> tuple[float, ...]:
-        """Shares of QK, softmax and PV from a run of its own: reading the clock between them costs
-        a little. None where the kernel does not tell them apart.
+        """Shares of QK, softmax and PV, from a separate run: reading the clock between stages costs
+        a little. Empty if the kernel does not tell them apart.
         """
         if self.foreign:
             return ()
@@ -146,14 +149,16 @@ class Decoding(Bench):
     # ---- the core roof ---------------------------------------------------------------------------
 
     def _wrapped(self, schedule: str) -> Task:
-        """The walk over a window. All threads have the same one, each in a private cache."""
+        """The walk over a window. All threads walk the same one, each in its private cache."""
         out = np.empty_like(self.queries.out[0])
         walk = self._walk(schedule=schedule, wrap=self.window[0])
         return self._decode("decode", self._longest, self.queries.q[0], out, **walk)
 
     @cached_property
     def _longest(self) -> Cache:
-        """The first slice. The window is of the first sequence: so that is the longest here."""
+        """The first slice with its first sequence as the longest: the window is of the first
+        sequence.
+        """
         cache = self._owned.enter_context(self.room.cache(0))
         cache.lengths[:] = sorted(self.point.shape.held, reverse=True)
         return cache
@@ -164,12 +169,12 @@ class Decoding(Bench):
 
     @cached_property
     def window(self) -> tuple[int, str]:
-        """Tokens of the core roof's window, and the cache that they stay in: the largest private
-        one, of which K and V take half. The other half is for scores, sums and queries, which take
-        4 to 16 KiB.
+        """Tokens of the core roof's window, and the cache that holds it: the largest private cache.
+        K and V take half of it. The other half is for scores, sums and queries, which take 4 to 16
+        KiB.
 
-        A walk has no block that is longer than its window, and pays for shorter ones. In L1, by 64
-        tokens, i8 with byte products took 1.4 times as long as by 1,024 in L2, and q4_0 1.2 times.
+        A walk has no block longer than its window, and short blocks cost time. In L1, by 64 tokens,
+        i8 with byte products took 1.4 times as long as by 1,024 in L2, and q4_0 1.2 times.
         """
         shape, cache = self.point.shape, self.room.caches[0].struct
         token = (cache.k.row_bytes + cache.v.row_bytes) * (
@@ -186,8 +191,9 @@ class Decoding(Bench):
     # ---- beside memory ---------------------------------------------------------------------------
 
     def _nearer(self) -> list[Program]:
-        """From memory: plain reads of memory. Where L3 feeds the point, and a little beyond: of its
-        slice too, and the same kernel on slices in memory.
+        """The programs that compare with memory. For a point in memory: plain reads of memory. For
+        a point that L3 feeds, or a little beyond: also reads of its slice, and the same kernel on
+        slices in memory.
         """
         if not near_memory(self.point, self.needs, self.room.ground.machine):
             return [self.memory] if self.from_memory else []
@@ -211,12 +217,12 @@ class Decoding(Bench):
 
     @cached_property
     def memory(self) -> Program:
-        """Plain reads of memory, by the point's threads."""
+        """Plain reads of memory by the point's threads."""
         return self.memory_by(self.point.cpus)
 
     def memory_by(self, cpus: tuple[int, ...]) -> Program:
-        """By a thread on each of these, a pass of it as long as one over a slice: of the room's own
-        slices in their rotation, where no cache helps with these.
+        """Plain reads of memory by a thread on each of `cpus`, each pass as long as one over a
+        slice: of the room's own slices in rotation, if no cache helps with them.
         """
         room, piece, threads = self.room, max(64, self.needs.slice_walked // 64 * 64), len(cpus)
         if self.needs.walked < self.far.bytes:
@@ -228,9 +234,7 @@ class Decoding(Bench):
         return Program(MEMORY, room.team(cpus), reads, warm=False)
 
     def rotated(self, name: str, schedule: str) -> Program:
-        """The kernel on copies of the slice that no cache holds, with the schedule that is best
-        there.
-        """
+        """The kernel on copies of the slice that no cache holds, with the best schedule there."""
         tasks = (
             self._decode("decode", *each, **self._walk(schedule=schedule)) for each in self._rotated
         )
@@ -247,9 +251,7 @@ class Decoding(Bench):
     # ---- answers ---------------------------------------------------------------------------------
 
     def verify(self) -> float:
-        """The largest error of all slices, each of them walked once. Nothing is left of the
-        answers.
-        """
+        """The largest error of all slices, each walked once. The answers are forgotten first."""
         return self._verify_layers(range(self.room.slices))
 
     def _verify_layers(self, layers: Sequence[int]) -> float:
@@ -273,8 +275,8 @@ class Decoding(Bench):
         return self.queries.error(min(passes, self.room.slices))
 
     def verify_changed(self) -> float:
-        """The largest error of the first slice and three others, which other queries have been
-        asked: an answer that a kernel has kept is a wrong one.
+        """The largest error of the first slice and three others, asked other queries: a kernel that
+        returns a remembered answer is found out.
         """
         others = range(1, self.room.slices)
         self.queries.ask(SEED + 1)

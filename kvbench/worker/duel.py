@@ -1,15 +1,15 @@
-"""A visit of a point by two libraries at once: both walk the same memory in turn, and a third
-watches.
+"""A visit of a point by two libraries: both walk the same memory in turn, and a third library times
+the witness beside each.
 
 for pair in pairs:
     for side in base and head, in an order that a coin decides:
         one untimed pass, then a timed sample of the side
-        the same of what is beside it: the point's witness, by the library that was installed
+        the same for the point's witness, by the installed library
 
-The third library's witness (a twin, or a copy) is code that no change of the kernels can touch:
-where it takes longer beside head than beside base, the machine did that. Which side is made first
-in a launch is decided by a coin too, so that where things come to lie in memory favours neither. A
-control has base on both sides, loaded twice: what differs there is noise.
+The third library's witness (a twin, or a copy) is code that no change of the kernels touches. If it
+takes longer beside head than beside base, the machine is the reason. A coin also decides which side
+is made first in a launch, so that memory placement favours neither. A control has base on both
+sides, loaded twice: differences there are noise.
 """
 
 import random
@@ -37,12 +37,12 @@ from kvbench.worker.steproom import StepRoom
 from kvbench.worker.tuning import Tuner
 
 _OF_PLANE = ("row_bytes", "token_stride", "head_stride", "seq_stride", "bytes", "scale_bytes")
-# of rows and scales, as abi.h names them
+# strides and sizes of rows and scales, named as in abi.h
 _PLACES = [f"{plane}.{name}" for plane in "kv" for name in _OF_PLANE]
 
 
 class GuestRoom(Room):
-    """The memory of another room, as a library of its own sees it."""
+    """The memory of another room, as a different library sees it."""
 
     def __init__(self, host: Room, library: Library) -> None:
         self._host = host
@@ -52,7 +52,7 @@ class GuestRoom(Room):
         return self._host.arena
 
     def fill(self) -> None:
-        """It is filled; but the library must find the rows where they are."""
+        """Nothing to fill; but the library must find the rows in the same places."""
         if not self.caches:
             return
         for own, other in zip(self.caches, self._host.caches, strict=True):
@@ -62,7 +62,7 @@ class GuestRoom(Room):
             name for name, *both in zip(_PLACES, *places, strict=True) if both[0] != both[1]
         ]:
             raise NotComparable(
-                f"{self.library.path.name} lays a {self.point.layout} cache out in another way:"
+                f"{self.library.path.name} lays out a {self.point.layout} cache differently:"
                 f" {', '.join(moved)}",
                 "both sides must read the same memory",
             )
@@ -72,7 +72,7 @@ class GuestRoom(Room):
 
 
 class GuestStepRoom(StepRoom):
-    """The same of a whole step."""
+    """A GuestRoom for a whole step."""
 
     def __init__(self, host: StepRoom, library: Library) -> None:
         self._host = host
@@ -89,12 +89,12 @@ def _guest(host: Room, library: Library) -> Room:
 
 
 class Sides:
-    """Both libraries, and a second copy of base for controls, made and opened in an order that a
-    coin decides.
+    """Both libraries, and a second copy of base for controls, opened in an order that a coin
+    decides.
 
-    Each is opened from a copy of its own: a file lies at the same physical addresses in all
-    processes, and what these do to a side would be the same in all launches, as if it were the
-    code's doing.
+    All processes that open a file share its physical addresses. Their effect on speed would be the
+    same in all launches, and look like a property of the code. So each side is opened from its own
+    copy.
     """
 
     def __init__(self, job: Job, coin: random.Random) -> None:
@@ -105,7 +105,7 @@ class Sides:
         }
         if job.plan.controls:
             files["copy"] = files["base"]
-        # what is open stays, though its name goes
+        # an open library stays, though its file is deleted
         with TemporaryDirectory(prefix="kvbench-") as folder:
             self._libraries = {
                 name: _opened(Path(folder, name), *files[name])
@@ -113,9 +113,7 @@ class Sides:
             }
 
     def _choose(self, benches: Mapping[str, Bench], tuner: Tuner) -> None:
-        """Base is tuned, and head takes what has that name in its own table; where OWN is asked
-        for, each is tuned.
-        """
+        """Tune base; head takes its own preset of the same name. If OWN is asked for, tune each."""
         base, head = (self._libraries[side].words("schedule") for side in SIDES)
         tuner.choose(benches["base"], [word for word in base if word in head])
         if benches["head"].point.schedule == OWN:
@@ -143,7 +141,7 @@ class Sides:
             third = owned.enter_context(bench_of(known, needed, host, answers))
             programs = _programs(benches, third, self._job.plan.sample_time)
             taken, errors = side_by_side(benches, programs, self._job.plan, seed, watch)
-            # they have changed what lies there
+            # the sides have changed these bytes
             if any(bench.foreign for bench in benches.values()):
                 host.fill()
             return Record(
@@ -163,13 +161,13 @@ def _opened(folder: Path, library: str, plugins: tuple[str, ...]) -> Library:
     copies = [shutil.copy(path, folder) for path in files]
     found = Library(copies[0], plugin=copies[2:])
     for each in found.plugins.each:
-        each.rows  # noqa: B018  # loads it, while the file is there
+        each.rows  # noqa: B018  # load it while the file exists
     return found
 
 
 def _known(point: Point, library: Library) -> Point:
-    """With a variant that the installed library has too: a witness reads the same rows for all of
-    them.
+    """The point with a variant that the installed library has too; a witness reads the same rows
+    for every variant.
     """
     words = library.words("variant")
     return (
@@ -180,8 +178,8 @@ def _known(point: Point, library: Library) -> Point:
 
 
 def _programs(benches: Mapping[str, Bench], third: Bench, sample_time: float) -> list[Program]:
-    """Both sides do as many passes as base needs for the time of a sample, and what is beside them
-    as half of it has.
+    """The programs. Both sides do as many passes as base needs for the time of a sample; their
+    witnesses do as many as half of it has.
     """
     base, head = (replace(benches[side].own, name=side, quiet=True) for side in SIDES)
     beside = replace(third.streamed(third.plainest), name=BESIDE["base"], quiet=True)

@@ -1,9 +1,9 @@
 """A family: points of a room that differ only in what is read between their passes, only in their
-queries of a sequence, or only in what is done to their scores, in the same rounds.
+queries of a sequence, or only in their scores. They are timed in the same rounds.
 
-make each and verify it; whoever fails has an error, and the others go on
+make each and verify it; a point that fails gets an error, and the others go on
 for round in rounds:
-    all of them and the witnesses of the first, shuffled
+    all points and the witnesses of the first, shuffled
 verify each once more, with other queries too
 a record for each, with the witnesses of these rounds
 """
@@ -32,9 +32,8 @@ from kvbench.worker.visit import FAILURES, failed, kept, told
 
 
 def families(visited: Iterable[Visited]) -> list[list[Visited]]:
-    """In their order, each with the point first that has least between its passes, the fewest
-    queries and scores as they are. What has no others is one by itself, and so is one beside which
-    a thread chases.
+    """Split into families, in order. First in each comes the point with least between its passes,
+    the fewest queries and plain scores. A point without relatives, or with a chase, is alone.
     """
     found = grouped((_line(each), each) for each in visited)
     return [sorted(each, key=_more) for each in found.values()]
@@ -46,14 +45,16 @@ def _line(visited: Visited) -> Visited:
 
 
 def _more(visited: Visited) -> tuple[int, int, bool]:
-    """Than the first of a family has."""
+    """What a point has more than the first of its family."""
     if not isinstance(visited, Point):
         return 0, 0, False
     return visited.streamed, visited.shape.q_len, visited != alone_of(visited)
 
 
 class Family(Owner):
-    """`points`: the one that others are held against first, if there is such."""
+    """A family on the bench. `points`: begins with the point that the others are compared with, if
+    there is one.
+    """
 
     def __init__(
         self,
@@ -69,7 +70,7 @@ class Family(Owner):
         super().__init__()
 
     def _prepare(self) -> None:
-        self._errors = dict[Bench, float]()  # the largest so far, of those that did not fail
+        self._errors = dict[Bench, float]()  # the largest so far, of points that did not fail
 
     def records(self, watch: Callable[[], Disturbed]) -> Iterator[Record]:
         for point in self._points:
@@ -99,7 +100,7 @@ class Family(Owner):
 
     @property
     def _first(self) -> Bench:
-        """Whose witnesses all have."""
+        """The first bench. Its witnesses serve all."""
         return next(iter(self._errors))
 
     @property
@@ -107,9 +108,9 @@ class Family(Owner):
         return [*self._first.witnesses, self._first.pace]
 
     def _own(self, bench: Bench) -> Iterator[Program]:
-        """Core roof and reads of the first are among the witnesses. Others that compute the same
-        have these; the roofs of all that do not share the time of one sample. Who keeps more tokens
-        reads more rows.
+        """A point's own programs. The first point's core roof and reads are witnesses already, and
+        serve all points that compute the same. Other roofs share the time of one sample. A point
+        that keeps more tokens reads more rows.
         """
         yield bench.own
         if self._near:
@@ -128,7 +129,7 @@ class Family(Owner):
         return bench.point.shape.kept != self._first.point.shape.kept
 
     def _programs(self) -> Iterator[Program]:
-        """Those of all but the first have its name beside theirs."""
+        """All programs. Those of later points have the point's name in theirs."""
         yield from self._witnesses
         for bench in self._errors:
             for program in self._own(bench):
@@ -138,9 +139,9 @@ class Family(Owner):
         return name if bench is self._first else beside(name, bench.point.name)
 
     def _names(self, bench: Bench) -> dict[str, str]:
-        """Of programs in its record, by what they are called in rounds. The first as it is alone is
-        no witness of itself, reads of its rows none of what comes after other reads or reads
-        others, and its core roof none of what computes more.
+        """Names of programs in a bench's record, by their names in rounds. Left out are witnesses
+        that do not fit: for the first point, itself alone; the core roof, if the point computes
+        more; the reads of rows, if it reads others or something is read between passes.
         """
         names = {self._named(each.name, bench): each.name for each in self._own(bench)}
         own = {each.name: each.name for each in self._witnesses}

@@ -1,5 +1,5 @@
-"""Memory that no cache of a point's CPUs helps with: to be read, to throw out what caches hold, or
-filled with more slices.
+"""Memory so large that no cache of a point's CPUs helps: to be read, to evict caches, or to hold
+more slices.
 """
 
 from contextlib import ExitStack
@@ -11,7 +11,7 @@ from kvbench.worker.room import Room
 
 
 class Far:
-    """Taken from the room's ground when it is first asked for."""
+    """Memory beyond the caches, taken from the room's ground when first asked for."""
 
     def __init__(self, point: Point, count: int, room: Room) -> None:
         """`count`: bytes."""
@@ -28,12 +28,12 @@ class Far:
 
     @property
     def layers(self) -> range:
-        """What slices hold that fit there: the layers behind those of the room."""
+        """The layers whose slices fit there; they follow the room's own."""
         count = self.whole.size // self._room.slice_bytes
         return range(self._room.slices, self._room.slices + count)
 
     def slices(self, owned: ExitStack) -> list[Cache]:
-        """Caches as the room's first, together more than caches hold, with content of their own."""
+        """Caches like the room's first, together larger than all caches, with their own content."""
         room, arena, count = self._room, self.arena, len(self.layers)
         caches = [owned.enter_context(room.cache(copy, arena)) for copy in range(count)]
         for cache in caches:

@@ -2,9 +2,9 @@
 
 before the samples  it is verified, as ours are
 after the samples   what they left is verified; then a token of every layer changes, twice, and then
-                    the queries, so that an answer remembered from before is a wrong one
-at the end          a kernel that beats all reads of its rows, measured beside it, is suspect: it
-                    has no time
+                    the queries, so that an answer remembered from before is wrong
+at the end          a kernel that beats all reads of its rows, measured beside it, is suspect: its
+                    times are dropped
 """
 
 import hashlib
@@ -34,7 +34,7 @@ from kvbench.worker.room import Room, near_threads
 from kvbench.worker.stepping import Stepping
 from kvbench.worker.storing import Storing
 
-_Places = dict[int, frozenset[int]]  # by thread
+_Places = dict[int, frozenset[int]]  # CPUs by thread
 _READS = ("twin", "ceiling")  # in all their forms
 _SPREAD = 1 / 3  # by which a launch may differ from others
 
@@ -51,14 +51,14 @@ def bench_of(point: Point, needed: Needs, room: Room, answers: Answers, seed: in
 
 class ForeignDecoding(Decoding):
     foreign = True
-    _dice = random.SystemRandom()  # whose next number no plug-in can know
+    _dice = random.SystemRandom()  # a plug-in cannot predict its numbers
 
     @cached_property
     def witnesses(self) -> list[Program]:
         return [*super().witnesses, *self.reads("ceiling", self.room.whole, self.between)]
 
     def verify_changed(self) -> float:
-        """What changes of the room is as it was at the end."""
+        """Verify with changed tokens and queries. The room is as before at the end."""
         try:
             errors = []
             for change in (self.change_token, self.change_token, self.change_queries):
@@ -69,8 +69,8 @@ class ForeignDecoding(Decoding):
             self.room.fill()
 
     def refuse_impossible(self, taken: Sequence[Sample]) -> None:
-        """Faster than every read in three rounds of four, and by more than chance makes a launch
-        differ from others. What stands between passes would hide that.
+        """Refuse a kernel that is faster than every read in three rounds of four, by more than
+        chance makes launches differ. Reads between passes would hide that.
         """
         kernel = self.alone[0] if self.point.streamed else self.kernel
         seconds = grouped((sample.program, sample.each) for sample in taken)
@@ -82,7 +82,7 @@ class ForeignDecoding(Decoding):
         )
         rates = np.divide(moved[kernel.name], seconds[kernel.name])
         times = float(np.quantile(rates / np.max(list(reads), axis=0), 0.25))
-        # queries and outputs, which no read has
+        # bytes of queries and outputs, which no read has
         ends = moved[kernel.name] / self.plainest.traffic().bytes_compulsory
         if times > ends * (1 + _SPREAD):
             rate = (
@@ -90,7 +90,7 @@ class ForeignDecoding(Decoding):
                 " rows get"
             )
             raise WrongAnswer(
-                f"suspect: {self.point.kernel}: {rate}", "it remembers or leaves out some of them"
+                f"suspect: {self.point.kernel}: {rate}", "it remembers or skips some of them"
             )
 
     def verified(self) -> float:
@@ -106,11 +106,13 @@ class ForeignDecoding(Decoding):
 
     @cached_property
     def _placed(self) -> _Places:
-        """Before any run of the kernel: what it may set between two looks is noticed too."""
+        """Threads and their CPUs before any run of the kernel: changes between two checks are
+        noticed too.
+        """
         return _places()
 
     def change_token(self) -> None:
-        """Other rows of K and V at one place of every layer."""
+        """Replace K and V of one token in every layer."""
         shape = self.point.shape
         longest = max(shape.held)
         token = self._dice.randrange(max(0, longest - (shape.window or longest)), longest)
@@ -148,14 +150,16 @@ class ForeignDecoding(Decoding):
 
 # ---- what foreign code may have done to its process: looked for behind every run of it -----------
 
-_OTHERS = 0.1  # share of the process's CPU time that threads which have ended may have used,
+_OTHERS = 0.1  # share of the process's CPU time that ended threads may have used,
 _LEAST = 0.02  # or seconds of it, whichever is more
-_MOMENT = 0.2  # seconds until a thread that was joined is gone
+_MOMENT = 0.2  # seconds until a joined thread is gone
 
 
 @contextmanager
 def unwritten(read: Callable[[], bytes]) -> Iterator[None]:
-    """Around runs of a plug-in's kernel. read: a digest of what it must not write."""
+    """Check that runs of a plug-in's kernel do not change their inputs. read: a digest of the
+    inputs.
+    """
     before = read()
     yield
     if read() != before:
@@ -164,7 +168,9 @@ def unwritten(read: Callable[[], bytes]) -> Iterator[None]:
 
 @contextmanager
 def on_given_threads(placed: _Places | None = None) -> Iterator[None]:
-    """Around the same. placed: where threads ran before any run of it."""
+    """Check that runs of a plug-in's kernel use the given threads only. placed: their CPUs before
+    any run.
+    """
     placed = placed or _places()
     threads, process = _threads(), time.process_time()
     seconds = _seconds(threads)
@@ -183,11 +189,11 @@ def on_given_threads(placed: _Places | None = None) -> Iterator[None]:
 
 
 def _wrong(what: str) -> WrongAnswer:
-    return WrongAnswer(f"the plug-in {what}", "abi.h says at kvb_work what a kernel may do")
+    return WrongAnswer(f"the plug-in {what}", "see kvb_work in abi.h for what a kernel may do")
 
 
 def _new(threads: set[int]) -> set[int]:
-    """Threads that were not there before."""
+    """Threads that did not exist before."""
     end = time.monotonic() + _MOMENT
     while (found := _threads() - threads) and time.monotonic() < end:
         time.sleep(_MOMENT / 20)
@@ -195,7 +201,7 @@ def _new(threads: set[int]) -> set[int]:
 
 
 def _seconds(threads: Iterable[int]) -> dict[int, float]:
-    """CPU time of each thread that is there."""
+    """CPU time of each existing thread."""
     found = {}
     for thread in threads:
         with suppress(OSError):

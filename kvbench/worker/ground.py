@@ -1,7 +1,6 @@
-"""The memory of a process that measures: taken when more is needed, and stood on by one room after
-another.
+"""The memory of a measuring process: taken when more is needed, and used by one room after another.
 
-Fresh pages cost more than what is measured on them. But pages lie where they were first touched: so
+Fresh pages cost more than the measurement on them. But pages lie where they were first touched, so
 they are used again only for CPUs of the same NUMA node.
 """
 
@@ -24,8 +23,8 @@ _PLACED = 0.9  # of the share of its memory that a node should have
 
 
 class Ground(Closing):
-    """`_held`: arenas by their use, each with its pages, the node of all that touched it, and its
-    memory.
+    """The arenas of a process. `_held`: arenas by use, each with its pages, the node of all that
+    touched it, and its memory.
     """
 
     def __init__(self, library: Library, machine: Machine | None = None) -> None:
@@ -38,28 +37,27 @@ class Ground(Closing):
             self._held.popitem()[1][0].close()
 
     def node(self, cpus: Sequence[int]) -> int | None:
-        """The node of all these CPUs; None where they are of several."""
+        """The node of all these CPUs; None if they are on several."""
         nodes = {self._nodes.get(cpu, -1) for cpu in cpus}
         return nodes.pop() if len(nodes) == 1 else None
 
     def arena(
         self, cpus: Sequence[int], pages: str, size: int, place: int = 0, memory: str = LOCAL
     ) -> Arena:
-        """At least `size` bytes for the threads on `cpus`; what was given out before in that place
-        must not be used any more.
+        """At least `size` bytes for the threads on `cpus`. The arena given out before for that
+        `place` must not be used any more.
         """
         return self._take(f"rooms{place or ''}", cpus, pages, size, memory)[0]
 
     def leave(self, places: Iterable[int]) -> None:
-        """Give back what stands in those."""
+        """Give back the arenas of these places."""
         for place in places:
             if held := self._held.pop(f"rooms{place or ''}", None):
                 held[0].close()
 
     def far(self, team: Team, cpus: Sequence[int], pages: str, size: int, parts: int = 1) -> Arena:
-        """Beside that, as much of random bytes, which no cache or memory controller can shorten.
-        `parts`: how many buffers of it will be walked side by side, each of them split among the
-        threads.
+        """Separate memory of random bytes that no cache or memory controller can shorten. `parts`:
+        how many buffers of it are walked side by side, each split among the threads.
         """
         arena, fresh = self._take("far", cpus, pages, size)
         if fresh:
@@ -70,8 +68,8 @@ class Ground(Closing):
         return arena
 
     def cycle(self, team: Team, cpu: int, pages: str, size: int) -> tuple[Part, dict[str, int]]:
-        """At least `size` bytes whose lines are linked into a random cycle, for the thread of that
-        team; and what the system gave, as Arena.inspect() has it. To link 512 MiB takes a second.
+        """At least `size` bytes whose lines form a random cycle, for that team's thread; and what
+        Arena.inspect() says of it. Linking 512 MiB takes a second.
         """
         arena, fresh = self._take("cycle", (cpu,), pages, size)
         whole = arena.part(0, arena.size // 64 * 64)
@@ -81,19 +79,19 @@ class Ground(Closing):
         return whole, arena.inspect()
 
     def spare(self) -> None:
-        """Give back the cycle, which nobody walks now: who asks for it next gets a new one."""
+        """Give back the cycle; nobody walks it now. The next request makes a new one."""
         if held := self._held.pop("cycle", None):
             held[0].close()
 
     def held(self) -> int:
-        """Bytes of the rooms' memory that are there, and will be used again or given back."""
+        """Bytes that rooms hold, to be used again or given back."""
         rooms = self._held.get("rooms")
         return rooms[0].inspect()["resident_bytes"] if rooms else 0
 
     def _take(
         self, use: str, cpus: Sequence[int], pages: str, size: int, memory: str = LOCAL
     ) -> tuple[Arena, bool]:
-        """And whether it is fresh."""
+        """An arena, and whether it is fresh."""
         node, (arena, *of) = self.node(cpus), self._held.pop(use, (None, "", None, ""))
         fresh = False
         if arena is None or node is None or of != [pages, node, memory] or arena.size < size:
@@ -106,13 +104,13 @@ class Ground(Closing):
         return arena, fresh
 
     def _asked(self, memory: str) -> list[int]:
-        """Nodes, by the word."""
+        """The nodes that the word stands for."""
         if memory == INTERLEAVE:
             return memory_nodes(self.machine)
         return [int(memory.removeprefix("node"))]
 
     def refuse_elsewhere(self, arena: Arena, size: int, memory: str) -> None:
-        """Memory that was filled, and does not lie where it was asked to."""
+        """Refuse filled memory that does not lie where it was asked for."""
         found, asked = numa.placed(arena, size), self._asked(memory)
         least = min(found[node] for node in asked) * len(asked) / max(1, found.total())
         if least < _PLACED:
@@ -121,13 +119,13 @@ class Ground(Closing):
                 for node, count in sorted(found.items())
             )
             raise Refused(
-                f"memory = {memory} was asked for, and its pages lie {where or 'nowhere'}",
+                f"memory = {memory} was asked for, but its pages lie {where or 'nowhere'}",
                 "free that node",
             )
 
 
 def touch(team: Team, part: Part) -> None:
-    """By the threads, each its share: there the pages are from then on."""
+    """Touch memory first by the threads, each its share, so that the pages lie near them."""
     library = team.library
     with probe_task(
         library, "write", team.threads, isa=library.isas()[0], to=part, size=part.size
@@ -136,8 +134,8 @@ def touch(team: Team, part: Part) -> None:
 
 
 def fill(view: np.ndarray, threads: int) -> None:
-    """Random blocks, each the same one but for its place, mixed in: no two pages are alike. The
-    pages are where they belong already, so any thread may write them.
+    """Fill with random blocks. All are the same block mixed with its place, so no two pages are
+    alike. The pages are placed already, so any thread may write them.
     """
     block = np.random.default_rng(_SEED).integers(0, 1 << 64, _BLOCK // 8, dtype=np.uint64)
 

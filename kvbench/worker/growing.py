@@ -1,14 +1,14 @@
-"""A step that grows: a model decodes token after token, from a context on. Each is stored behind
-those before it and attends to all of them, or to its window.
+"""A step that grows: a model decodes token after token from a context on. Each token is stored
+after those before it, and attends to all of them or to its window.
 
-all memory is touched as long as the sequences will be; then they are cut back to the context
+all memory is touched as far as the sequences will grow; then they are cut back to the context
 for each token:
     a place for it in every layer      # paged caches take a block from their pool, rings turn
-    its rows, and the decodes of all that is held now, are planned
+    its rows, and the decodes of all tokens held now, are planned
     timed: the step; then, in any order, the decodes alone, and at some of the tokens
         the same step again, the stores alone, the weights alone, and a plain read of
         always as many bytes, which tells whether the machine stays the same
-    of the first and the last: answers are right, and all tokens stored so far read back
+    at the first and the last: answers are right, and all tokens stored so far read back
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -35,12 +35,12 @@ from kvbench.worker.steproom import room_of
 from kvbench.worker.storing import off
 from kvbench.worker.tuning import Tuner
 
-_SPOTS = 32  # tokens, at least, at which all programs are timed; or all where there are fewer
+_SPOTS = 32  # tokens, at least, at which all programs are timed; all if there are fewer
 _ALL = (APPEND, DECODE, WEIGHT)
 
 
 def grown_point(point: Point, tokens: int) -> Point:
-    """The step once each sequence has so many more."""
+    """The step once each sequence has `tokens` more."""
     shape = point.shape
     held = [length + tokens for length in shape.held]
     context = shape.context + tokens
@@ -54,7 +54,7 @@ def grown_point(point: Point, tokens: int) -> Point:
 
 
 def visit_growing(point: Point, tokens: int, evidence: Mapping[str, Ratios] | None) -> Record:
-    """Of a step that grows by so many tokens: a round for each. evidence: as a Tuner has it."""
+    """Visit a step that grows by `tokens`: a round for each. evidence: as in Tuner."""
     machine, end = describe(), grown_point(point, tokens)
     needed = needs_here((end,), machine)[end]
     needed = replace(needed, beside=needed.beside + _check(end, tokens))
@@ -69,13 +69,13 @@ def visit_growing(point: Point, tokens: int, evidence: Mapping[str, Ratios] | No
 
 
 def _check(point: Point, tokens: int) -> int:
-    """Bytes, while all tokens are read back that one layer has stored: twice, and what is off."""
+    """Bytes needed to check one layer: all its stored tokens twice, and their differences."""
     shape = point.shape
     return 4 * 4 * 2 * tokens * shape.batch * shape.kv_heads * shape.head_dim
 
 
 def grow(bench: Stepping, point: Point, tokens: int, room: Room) -> Record:
-    """`bench`: of the point once it is grown."""
+    """Grow and time the steps. `bench`: of the point at its full length."""
     bench.verified()
     growing = Growing(bench, point.shape.held)
     samples = tuple(growing.steps(tokens))
@@ -91,7 +91,9 @@ def grow(bench: Stepping, point: Point, tokens: int, room: Room) -> Record:
 
 
 class Growing:
-    """`traffic`: of passes, by program; `error`: the largest of the answers that were looked at."""
+    """The steps of a bench, one token after another. `traffic`: of passes, by program. `error`: the
+    largest of the checked answers.
+    """
 
     def __init__(self, bench: Stepping, held: Sequence[int]) -> None:
         """held: tokens of each sequence before the first step."""
@@ -108,7 +110,7 @@ class Growing:
                 part.take(number)
                 if looked_at:
                     part.forget()
-            # whatever follows a step would mend its answers
+            # programs after a step would repair its answers
             kinds = {} if looked_at else self._beside(spot)
             with ExitStack() as planned:
                 programs = self._programs(planned, {"point": _ALL} | kinds)
@@ -121,7 +123,7 @@ class Growing:
                 self.error = max(self.error, *(part.checked(number + 1) for part in self._parts))
 
     def _beside(self, spot: bool) -> dict[str, Sequence[int]]:
-        """Programs beside the step, by what of it they do. spot: all of them."""
+        """The programs beside the step, by the parts of a step that they do. spot: all programs."""
         found: dict[str, Sequence[int]] = {DECODES: (DECODE,)}
         if spot:
             found |= {AGAIN: _ALL, APPENDS: (APPEND,)}
@@ -130,7 +132,7 @@ class Growing:
         return found
 
     def _programs(self, planned: ExitStack, kinds: Mapping[str, Sequence[int]]) -> list[Program]:
-        """By name: what of a step each of them does. The step comes first."""
+        """Programs by name, from the parts of a step that each does. The step comes first."""
         bench = self._bench
         tasks = bench.in_order({part.layers: part.decodes(planned) for part in self._parts})
         found = []
@@ -148,8 +150,8 @@ class Growing:
 
 
 class GrowingLayers:
-    """Those of a step that are alike, cut back to so many tokens of each sequence. `pool`: of the
-    blocks that they take, where they are paged; all layers have theirs in the same places.
+    """Equal layers of a step, cut back to `held` tokens of each sequence. `pool`: of their blocks
+    if paged; all layers use the same places.
     """
 
     def __init__(self, layers: Layers, held: Sequence[int]) -> None:
@@ -161,7 +163,7 @@ class GrowingLayers:
         self._follow()
 
     def take(self, number: int) -> None:
-        """A place for the token of that number in every layer, and its rows to be stored."""
+        """Make a place for token `number` in every layer, and take its rows to be stored."""
         shape = self.layers.point.shape
         first = self.layers.room.caches[0]
         if self.pool is not None:
@@ -173,7 +175,7 @@ class GrowingLayers:
         np.multiply(token, signs, out=self.layers.sources)
 
     def _follow(self) -> None:
-        """All layers have their tokens in the same places."""
+        """Give all layers the first one's tables and lengths."""
         first = self.layers.room.caches[0]
         for cache, before in zip(self.layers.room.caches, self.layers.before, strict=True):
             cache.lengths[:] = first.lengths
@@ -182,18 +184,20 @@ class GrowingLayers:
                 cache.table[:] = first.table
 
     def decodes(self, planned: ExitStack) -> list[Task]:
-        """Of all that is held now."""
+        """The decodes of all that is held now."""
         return [planned.enter_context(task) for task in self.layers.decodes_now()]
 
     # ---- answers ---------------------------------------------------------------------------------
 
     def forget(self) -> None:
-        """All answers; the next ones are of other tokens."""
+        """Forget all answers; the next ones are of other tokens."""
         self.layers.queries.ask(SEED)
         self.layers.queries.out[:] = np.nan
 
     def checked(self, tokens: int) -> float:
-        """The largest error of the answers; and what so many tokens are stored as is looked at."""
+        """The largest error of the answers, once `tokens` stored tokens were read back and
+        checked.
+        """
         layers = self.layers
         shape, capacity = layers.point.shape, layers.room.caches[0].struct.capacity
         dims = 2, shape.batch, shape.kv_heads, shape.head_dim
@@ -207,7 +211,7 @@ class GrowingLayers:
         return layers.queries.error(layers.room.slices)
 
     def _read(self, cache: Cache, count: int) -> np.ndarray:
-        """The last so many tokens of each sequence: [K, V][tokens][batch][heads][dim]."""
+        """The last `count` tokens of each sequence: [K, V][tokens][batch][heads][dim]."""
         shape, isa = self.layers.point.shape, cache.library.isas()[0]
         found = np.empty((2, count, shape.batch, shape.kv_heads, shape.head_dim), np.float32)
         firsts = np.minimum(cache.lengths, cache.struct.capacity) - count
@@ -220,8 +224,8 @@ class GrowingLayers:
 
 
 def pool_of(cache: Cache, held: np.ndarray, end: np.ndarray) -> Blocks:
-    """What a whole table has behind so many tokens of each sequence, to be taken again in its
-    order; but for what is behind `end` of them, which nobody has touched.
+    """A pool of the blocks after `held` tokens of each sequence, taken again in the table's order;
+    blocks after `end` are left out, because nobody touched them.
     """
     c, table = cache.struct, cache.table
     assert table is not None
@@ -236,7 +240,7 @@ def pool_of(cache: Cache, held: np.ndarray, end: np.ndarray) -> Blocks:
 
 
 def shares_blocks(cache: Cache) -> bool:
-    """Whether two places of a table are the same block."""
+    """Whether two entries of a table are the same block."""
     if cache.table is None:
         return False
     held = cache.table[cache.table != NONE]

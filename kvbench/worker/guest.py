@@ -1,4 +1,4 @@
-"""Another engine's kernel on the bench: its process, and what it answers, which is checked."""
+"""Another engine's kernel on the bench: its process, and the check of its answers."""
 
 import fcntl
 import os
@@ -22,11 +22,11 @@ from kvbench.worker.loop import Program
 from kvbench.worker.room import Room
 
 _SEALS = fcntl.F_SEAL_WRITE | fcntl.F_SEAL_GROW | fcntl.F_SEAL_SHRINK | fcntl.F_SEAL_SEAL
-_MOST = 1 << 63  # bytes, of which no memory has as many
+_MOST = 1 << 63  # bytes: more than any memory has
 
 
 class Guest(Owner):
-    """A peer in a line. `bench`: ours that is asked the same. `error`: the largest so far."""
+    """A peer in a line. `bench`: our kernel, asked the same. `error`: the largest so far."""
 
     def __init__(
         self, point: Point, bench: Decoding, data: int, build: Build, patience: float, folder: str
@@ -34,8 +34,8 @@ class Guest(Owner):
         self.point, self.bench = point, bench
         found = known(point.engine)
         if not all(found.takes(dtype, point.layout) for dtype in apart(point.kv_dtype)):
-            why = found.lacking or "it has changed since the run began"
-            raise KvbenchError(f"the peer {point.engine}: {why}", "its rows alone are lost")
+            why = found.lacking or "its files have changed since the run began"
+            raise KvbenchError(f"the peer {point.engine}: {why}", "only this peer's rows are lost")
         self._kind, self.error = found.kind, 0.0
         most = max(self._kind.formats[dtype] for dtype in apart(point.kv_dtype))
         self._share = most * max(1.0, point.shape.context / LONG)
@@ -46,7 +46,7 @@ class Guest(Owner):
         self.host = self._owned.enter_context(Host(self.point, *self._how))
         count, self.memory, self.flags = self.host.setup(self.bench.room.signs, asked(self.bench))
         if not 0 < count < _MOST:
-            raise self.host.process.failed(f"it says that a step reads {str(count)[:20]} bytes")
+            raise self.host.process.failed(f"it reports that a step reads {str(count)[:20]} bytes")
         self.function = self._kind.function
         ours = self.bench.own.traffic()
         ends = ours.bytes_compulsory - ours.bytes_kv - ours.bytes_scales - ours.bytes_table
@@ -66,11 +66,11 @@ class Guest(Owner):
         )
 
     def place_code(self) -> None:
-        """Where it lies in memory is this process's own affair from now on."""
+        """Move the engine's code to fresh memory of its process."""
         self.host.ask("place_code")
 
     def idle(self) -> None:
-        """Times a step with next to nothing to read, while no other guest is at anything."""
+        """Time a step that reads next to nothing, while no other guest works."""
         self.overhead = float(self.host.ask("overhead"))
 
     def check(self, layers: Iterable[int]) -> None:
@@ -78,7 +78,7 @@ class Guest(Owner):
             self._right(*self.host.ask("answer", layer)[:2])
 
     def after(self, others: np.ndarray) -> None:
-        """Checks what the samples have left; then it is asked other queries."""
+        """Check what the samples left; then ask other queries."""
         self._right(*self.host.ask("left"))
         self.host.ask("ask", others)
 
@@ -90,20 +90,20 @@ class Guest(Owner):
         limit = self._share * np.sqrt(np.mean(right**2))
         if not (off <= limit).all():
             raise WrongAnswer(
-                f"the peer {self.point.engine} is off by {off.max():.3g}, of {limit:.3g} that"
-                f" {self.point.kv_dtype} may be",
-                "another version of it may be right",
+                f"the peer {self.point.engine} is off by {off.max():.3g}; for"
+                f" {self.point.kv_dtype} at most {limit:.3g} is allowed",
+                "try another version of the engine",
             )
         self.error = max(self.error, float(off.max()))
 
 
 def asked(bench: Decoding) -> np.ndarray:
-    """Its queries, as Peer.ask() takes them: of the one sequence that peers have."""
+    """The bench's queries as Peer.ask() takes them: of the one sequence that peers have."""
     return bench.queries.q.reshape(-1, *layer_shape(bench.point).asked).copy()
 
 
 def look_after(guests: Collection[Guest], bench: Decoding) -> None:
-    """Checks what the samples have left, and then what other queries are answered."""
+    """Check what the samples left, and then the answers to other queries."""
     bench.queries.ask(SEED + 1)
     others = asked(bench)
     bench.queries.ask(SEED)
@@ -116,7 +116,7 @@ def look_after(guests: Collection[Guest], bench: Decoding) -> None:
 
 @contextmanager
 def values(room: Room, threads: int) -> Iterator[int]:
-    """A room's first slice as float32 in a file without a name, K and then V:
+    """A room's first slice as float32 in a nameless file, K and then V:
     [kv_heads][tokens][elements]. No engine can change what others get.
     """
     cache, tokens = room.caches[0], room.point.shape.context

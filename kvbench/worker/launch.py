@@ -1,11 +1,10 @@
-"""One launch, or what is left of it: all points, in a random order of its own, those that share
-memory together.
+"""One launch, or the rest of it: all points in random order, points with shared memory together.
 
-for group in shuffled(groups):    # a contrast is one by itself
-    for points in shuffled(group):    # one; a family; or a line of peers
+for group in shuffled(groups):    # a contrast is a group of its own
+    for points in shuffled(group):    # a point, a family, or a line of peers
         announce the first
-        make the group's memory, unless it stands
-        choose a schedule, where a point asks for none and its class is new
+        make the group's memory, unless it exists
+        choose a schedule, if a point asks for none and its class is new
         verify, measure beside the witnesses, verify
         a record of each
 """
@@ -45,9 +44,9 @@ from kvbench.worker.visit import FAILURES, failed, kept, record
 
 
 def launch(library: Library, job: Job) -> Iterator[Visited | Record]:
-    """Each point when its visit begins, then its record; an error stands for samples where it
-    cannot be measured.
-    `library`: the plan's own; or in a duel the installed one, which is on neither side.
+    """Yield each point when its visit begins, then its record. If it cannot be measured, its record
+    has an error instead of samples. `library`: the plan's own; in a duel the installed one, which
+    is on neither side.
     """
     with _Visitor(library, job) as visitor:
         for group in visitor.groups():
@@ -55,7 +54,7 @@ def launch(library: Library, job: Job) -> Iterator[Visited | Record]:
                 for found in visitor.visit(points):
                     yield found
                     if _broken(found, job):
-                        return  # nobody knows what it has left behind: another process goes on
+                        return  # what it left behind is unknown: another process goes on
             visitor.leave()
 
 
@@ -64,7 +63,7 @@ def _broken(found: Visited | Record, job: Job) -> bool:
 
 
 class _Visitor(Closing):
-    """Keeps the memory of one group at a time."""
+    """Visits points, with the memory of one group at a time."""
 
     def __init__(self, library: Library, job: Job) -> None:
         self._library, self._job = library, job
@@ -82,14 +81,14 @@ class _Visitor(Closing):
         self._ground.close()
 
     def _ended(self, found: Record, began: float, wall: float) -> Record:
-        # What getrusage tells would begin with what this process was forked from.
+        # getrusage would begin with the memory of the process that forked this one.
         held = Path("/proc/self/status").read_text().partition("VmHWM:")[2].split()
         peak, tuned = int(held[0]) << 10 if held else 0, self.tuner.taken()
         part = self._job.part
         return replace(found, part=part, peak=peak, tuned=tuned, began=began, wall=wall)
 
     def visit(self, points: Sequence[Visited]) -> Iterator[Visited | Record]:
-        """Of those that are timed together what begins, and a record of each."""
+        """Visit points that are timed together: yield each as it begins, and a record of each."""
         began, start, owed = time.time(), time.perf_counter(), dict.fromkeys(points)
         yield points[0]
         try:
@@ -122,7 +121,7 @@ class _Visitor(Closing):
             yield self._record(visited[0], watch)
 
     def _refuse_chased(self, point: Point) -> None:
-        """Before any memory is taken."""
+        """Refuse a duel with a chase, before any memory is taken."""
         if self._contest or self._sides:
             raise Unsupported("a duel measures no chase beside its two sides", "leave out chase")
         refuse_chase(point, self._needs(point))
@@ -133,7 +132,7 @@ class _Visitor(Closing):
             return self._contest.visit(point, own, self._answers, watch)
 
     def _base(self, point: Point) -> tuple[Point, Needs]:
-        """Ours beside which an engine's is timed."""
+        """Our point beside which an engine's point is timed."""
         base = line_of(point)
         return base, needs(base, self._needs(point).far)
 
@@ -155,7 +154,7 @@ class _Visitor(Closing):
         self._room = self._buffers = None
 
     def groups(self) -> list[list[list[Visited]]]:
-        """Of what shares memory, what is timed together."""
+        """Groups of points with the same memory, each split into points timed together."""
         found: dict[object, list[Visited]] = {}
         plain = [point for point in self._job.points if not is_chased(point)]
         lines = {point: line for line, own in peer_lines(plain).items() for point in own}
@@ -175,7 +174,9 @@ class _Visitor(Closing):
         return [self._together(group) for group in order]
 
     def _together(self, group: list[Visited]) -> list[list[Visited]]:
-        """A plug-in's are apart, so that one is known to have failed; so are duels."""
+        """Split a group into points timed together. A plug-in's points are apart, so that a failure
+        can be assigned; so are duels.
+        """
         if self._contest:
             return [[point] for point in group]
         if any(is_peer(point) and not is_chased(point) for point in group):
@@ -193,7 +194,7 @@ class _Visitor(Closing):
                 probing.Buffers(point, self._ground)
             )
             return self._buffers.record(point, self._job, seed, watch)
-        assert isinstance(point, Point)  # what else is visited
+        assert isinstance(point, Point)  # other types were handled above
         own, plan = self._stands(point), self._job.plan
         if self._sides:
             return self._sides.visit(point, own, self._answers, watch, self.tuner)
@@ -209,8 +210,8 @@ class _Visitor(Closing):
         return self._room
 
     def _contrast(self, contrast: Contrast, seed: int, watch: Callable[[], Disturbed]) -> Record:
-        """Its points in the same rounds, each in a room of its own: programs, each by its value of
-        the factor. Kernels of all dtypes have witnesses, too.
+        """Time a contrast's points in the same rounds, each in its own room. A program is named by
+        the point's value of the factor. Kernels of all dtypes also have witnesses.
         """
         benches = dict[str, Bench]()
         with ExitStack() as owned:
@@ -244,7 +245,7 @@ class _Visitor(Closing):
 
 
 def _witnesses(benches: Mapping[str, Bench]) -> Iterator[Program]:
-    """Of each decode what limits it, on its own memory; and what all of them share."""
+    """Each decode's limits, on its own memory; and the witnesses that all share."""
     decodes = {name: bench for name, bench in benches.items() if isinstance(bench, Decoding)}
     for name, bench in decodes.items():
         for each in bench.limits:

@@ -1,7 +1,7 @@
-"""A line: our kernels and the peers of a point, in the same rounds on the same values; and those of
-points that differ from it in the queries of a step.
+"""A line: our kernels and the peers of a point, in the same rounds on the same values. Points that
+differ from it only in the queries of a step belong to it.
 
-make each peer's process and verify it, as many at once as there are CPUs; whoever fails has an
+make each peer's process and verify it, as many at once as there are CPUs; a peer that fails gets an
 error, and the others go on
 for round in rounds:
     ours; the peers and the witnesses, shuffled; the first of ours again
@@ -35,8 +35,8 @@ _FIRST, _LAST = -1, 1  # places in a round
 
 
 class Line(Owner):
-    """`points`: of one of peer_lines(). Guests are made in `records`, which says whose
-    turn it is.
+    """A line on the bench. `points`: those of one of peer_lines(). Guests are made in `records`,
+    which tells whose turn it is.
     """
 
     def __init__(
@@ -71,7 +71,7 @@ class Line(Owner):
         self._guests: list[Guest] = []
 
     def records(self, watch: Callable[[], Disturbed]) -> Iterator[Visited | Record]:
-        """What is begun, by its point; and a record of every point."""
+        """Yield a point when its guest is begun, and a record of every point."""
         yield from self._invite()
         yield from self._all(Guest.idle)
         errors = {point: bench.verify() for point, bench in self._benches.items()}
@@ -98,12 +98,14 @@ class Line(Owner):
     # ---- guests ----------------------------------------------------------------------------------
 
     def _invite(self) -> Iterator[Visited | Record]:
-        """By threads that stay: the system ends a process with the thread that began it."""
+        """Make the guests, in threads that stay: the system ends a process with the thread that
+        started it.
+        """
         pool = self._owned.enter_context(ThreadPoolExecutor(self._first.team.threads))
         data = self._owned.enter_context(values(self._room, self._first.team.threads))
         made = {}
         for bench in self._bases.values():
-            bench.queries.right()  # once, before several ask for it
+            bench.queries.right()  # computed once, before several ask for it
         for point in self._points:
             if point.engine != OURS:
                 made[point] = pool.submit(self._guest, point, data)
@@ -124,7 +126,7 @@ class Line(Owner):
         return Record(self._job.launch, point, (), {}, {}, error=str(error))
 
     def _all(self, call: Callable[[Guest], None]) -> Iterator[Visited | Record]:
-        """Who fails is no guest any more."""
+        """Call it for all guests. A guest that fails leaves."""
         for guest in list(self._guests):
             yield guest.point
             try:
@@ -142,7 +144,7 @@ class Line(Owner):
     def _sampled(
         self, watch: Callable[[], Disturbed]
     ) -> Generator[Visited | Record, None, list[Sample]]:
-        """Where a guest fails meanwhile, all others are sampled anew."""
+        """Take the samples. If a guest fails meanwhile, all others are sampled anew."""
         plan = self._job.plan
         while True:
             try:
@@ -203,7 +205,7 @@ class Line(Owner):
         taken: Sequence[Sample],
         **facts: Any,
     ) -> Record:
-        """names: of its own programs, as rounds have them, and as records do."""
+        """Make a record. names: of its own programs, in rounds and in records."""
         facts = self._room.facts(point, moved["point"]) | facts
         names = {**names, **{program.name: program.name for program in self._shared()}}
         samples = tuple(replace(s, program=names[s.program]) for s in taken if s.program in names)

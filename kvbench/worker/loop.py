@@ -1,16 +1,16 @@
-"""The timed loop: its rounds. The clock is read in `kernels/run/run.c`. In a round every program is
-sampled once, in an order drawn anew, so that drift meets all alike.
+"""The timed loop: rounds. The clock is read in `kernels/run/run.c`. In a round every program is
+sampled once, in a new random order, so that drift affects all alike.
 
 for program in programs:
-    time a few passes               # which tell how many make a sample, unless another's count
+    time a few passes               # to choose how many make a sample, unless another's count does
 for round in rounds:
     for program in shuffled(programs), and right after each those that follow it:
-        one untimed pass            # its own data into the caches, unless no cache keeps them
+        one untimed pass            # brings its data into the caches, unless no cache keeps them
         timed: `passes` passes      # over its tasks (layers), on from where the last sample ended
-    those that took under half or over twice as long as they were to:
-        time a few passes of them again
+    for programs whose sample took under half or over twice the intended time:
+        time a few passes again
 
-Many short samples tell more than a few long ones: what disturbs them hits some, and leaves the
+Many short samples tell more than a few long ones: a disturbance hits some of them and leaves the
 others alone.
 """
 
@@ -26,16 +26,16 @@ from kvbench.machine.allowance import Disturbed
 from kvbench.model import Sample, Times, Traffic
 from kvbench.native import Load, Task
 
-# of a sample's passes are faster than the one that is told: what stalls a few of them is no part of
-# it
+# The share of a sample's passes that is faster than the reported pass; so a few stalled passes do
+# not count.
 QUIET = 0.25
 
-STEPS = (0.5, 0.95)  # shares of a chase's steps that take no longer than what is told
-# first steps of a sample of a chase, which do not count: meanwhile others had the caches that hold
-# what translates its addresses
+STEPS = (0.5, 0.95)  # shares of a chase's steps that take no longer than the reported ones
+# Steps at the start of a chase's sample that do not count: others used the caches that translate
+# its addresses.
 COLD = 2
-_TIMINGS = 3  # of which the least counts: a busy moment does not spoil them all
-_SHORT = 1 / 8  # of a sample, at least, is a timing
+_TIMINGS = 3  # the least counts, so that one busy moment does no harm
+_SHORT = 1 / 8  # least length of a timing, in samples
 
 
 class Timed(Protocol):
@@ -49,28 +49,28 @@ class Runs(Protocol):
     """A team, or the process of a peer."""
 
     def run(self, *tasks: Any, passes: int = 1, between: Any = None, load: Any = None) -> Times:
-        """So many passes, round robin over the tasks; `between` before each, untimed; and the load
-        meanwhile.
+        """Run `passes` passes, round robin over the tasks; `between` untimed before each; and the
+        load meanwhile.
         """
 
 
 @dataclass(frozen=True, slots=True)
 class Program:
-    """Tasks that samples walk round robin, by that team. `between` runs untimed before each pass.
+    """Tasks that samples walk round robin, and the team that does. `between` runs untimed before
+    each pass.
 
-    warm: an untimed pass comes before each sample, and brings its data into the caches. Not where
-        none would keep them.
-    quiet: that pass is the first of the run, which also wakes the threads; the lower quartile
-        stands for the others.
-    memory: what its slices lie in, by a number of its own. load: what another team does meanwhile.
-    loads: loads in a pass, where a pass is a step of a chase; else 0. COLD steps more come first.
-    every: how many rounds have one sample of it. sample_time: seconds of a sample,
-        where it differs from the others. sharers: so many programs have the time of one
-        sample together. brief: it is as short as was asked for, or one pass, however long those of
-        the others are.
-    like: the name of another, whose number of passes it has. A chase then has no intended time: its
-        steps take longer beside a load. then: sampled right after it. place:
-        in a round, among those of the same one in any order.
+    warm: an untimed pass before each sample brings the data into the caches. False if no cache
+        would keep them.
+    quiet: the untimed pass is the run's first, which also wakes the threads. The lower quartile of
+        the others is reported.
+    memory: a number for the memory that its slices lie in. load: what another team does meanwhile.
+    loads: loads in a pass, if a pass is a step of a chase; else 0. COLD more steps come first.
+    every: one sample in this many rounds. sample_time: seconds of a sample, if it differs from the
+        others. sharers: this many programs share the time of one sample. brief: as short as was
+        asked for, or one pass, whatever the other programs take.
+    like: the name of another program, whose number of passes it has. A chase then has no intended
+        time: its steps take longer beside a load. then: programs sampled right after it.
+    place: programs run in ascending `place` within a round; equal places are shuffled.
     """
 
     name: str
@@ -94,7 +94,7 @@ class Program:
         return self.tasks[0].traffic()
 
     def timed(self, before: Timed, tasks: Sequence[Timed], passes: int) -> Times:
-        """So many passes over the tasks, after an untimed one over that before."""
+        """Time passes over the tasks, after an untimed pass over `before`."""
         if self.loads:
             times = self.timing(tasks, COLD + passes)
             steps = times.pass_seconds[COLD:]
@@ -109,17 +109,17 @@ class Program:
         return replace(times, seconds=sum(counted), pass_seconds=(counted[int(QUIET * passes)],))
 
     def timing(self, tasks: Sequence[Timed], passes: int) -> Times:
-        """So many passes, nothing before them."""
+        """Time passes, with nothing before them."""
         return self._run(*tasks, passes=passes, between=self.between)
 
     def _run(self, *tasks: Timed, **how: Any) -> Times:
-        """With the load beside it."""
+        """Run with the load beside it."""
         if self.load:
             how["load"] = self.load
         return self.team.run(*tasks, **how)
 
     def latency(self, times: Times) -> tuple[float, ...]:
-        """As Sample has it."""
+        """The latency of a Sample."""
         if not self.loads:
             return ()
         each = sorted(seconds / self.loads for seconds in times.pass_seconds)
@@ -127,20 +127,20 @@ class Program:
 
 
 def flat(programs: Iterable[Program]) -> list[Program]:
-    """With those that follow others."""
+    """The programs, each followed by those in its `then`."""
     return list(chain.from_iterable((program, *program.then) for program in programs))
 
 
 class Walk:
-    """Where samples are in the slices that programs have in common: one goes on where another has
-    ended, so that the next slice is always the one that was walked longest ago.
+    """Positions of samples in the slices that programs share. A sample goes on where the last one
+    ended, so that the next slice is always the one walked longest ago.
     """
 
     def __init__(self) -> None:
-        self._at: dict[tuple[int, int], int] = {}  # by their memory, and how many there are
+        self._at: dict[tuple[int, int], int] = {}  # by memory, and number of slices
 
     def on(self, program: Program, passes: int) -> tuple[Timed, tuple[Timed, ...]]:
-        """The task before, and those of so many passes, to be done round robin."""
+        """The task before, and the tasks of `passes` passes, to be done round robin."""
         tasks, count = program.tasks, len(program.tasks)
         at = self._at.get((program.memory, count), 0)
         self._at[program.memory, count] = (at + passes) % count
@@ -150,10 +150,10 @@ class Walk:
 
 
 class Passes:
-    """`each`: how many a program does in a sample, and how long they should take; by its name. All
-    samples are as long as those of the slowest program: about `sample_time`, or one pass of it
-    where that is longer. What has something between its passes takes twice as long by the wall,
-    however short its own part is of that.
+    """The passes of all programs. `each`: by program's name, its passes in a sample and their
+    intended seconds. All samples are as long as those of the slowest program: about `sample_time`,
+    or one pass if that is longer. With something between its passes, a program takes twice as long
+    by the wall, however short its own share.
     """
 
     def __init__(self, programs: Sequence[Program], sample_time: float, walk: Walk) -> None:
@@ -194,7 +194,7 @@ class Passes:
             self.each[program.name] = count, 0.0 if program.loads else meant
 
     def _timed(self, program: Program) -> tuple[float, float]:
-        """Seconds of a pass, and those that it costs."""
+        """Seconds of a pass, and seconds that it costs by the wall."""
         passes, least = 1, _SHORT * max(self._sample_time, program.sample_time)
         while True:
             taken, cost = map(
@@ -219,9 +219,8 @@ def rounds(
     passes: Mapping[str, int] | None = None,
     watch: Callable[[], Disturbed] = lambda: Disturbed(0.0, 0),
 ) -> Iterator[Sample]:
-    """`samples` rounds over all programs, about `sample_time` seconds for each sample; or so many
-    `passes`, however long they take.
-    `watch` tells what has disturbed the teams so far.
+    """`samples` rounds over all programs, with about `sample_time` seconds a sample; or with the
+    given `passes`, however long they take. `watch` tells what has disturbed the teams so far.
     """
     shuffled, walk, fixed = random.Random(seed), Walk(), passes or {}
     found = None if passes else Passes(flat(programs), sample_time, walk)

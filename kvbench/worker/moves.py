@@ -1,10 +1,9 @@
-"""What is moved and not decoded, on the bench: a cache that grows, matrices that are turned, a row
-of logits.
+"""Moves on the bench: a cache that grows, matrices that are transposed, rows of logits.
 
 repack      K and V of `context` tokens grow in place to room for `capacity`. The first pass moves
-            the tokens. Later passes move whatever then lies in the same places: as many bytes
+            the tokens. Later passes move the bytes that then lie in the same places, equally many
 transpose   K and V of all sequences, [tokens][heads][dim] -> [heads][tokens][dim]
-logits      a row for each sequence, pass on pass to the next of `context` positions
+logits      a row for each sequence, pass after pass to the next of `context` positions
 """
 
 from abc import abstractmethod
@@ -18,7 +17,7 @@ from kvbench.worker.storing import STALE, Storing, off
 
 
 class Moving(Storing):
-    """Subclasses check what the task of a layer makes of it."""
+    """Base of the moves. Subclasses check what a layer's task does."""
 
     def stored(self, nt: bool) -> tuple[Task, ...]:
         tasks = (self._task(layer) for layer in range(self.room.slices))
@@ -26,15 +25,15 @@ class Moving(Storing):
 
     @abstractmethod
     def _task(self, layer: int) -> Task:
-        """The move of that layer."""
+        """The move of a layer."""
 
     def _anew(self, layer: int, passes: int = 1) -> None:
-        """Over what is no right answer."""
+        """Do a layer's move again, over bytes that are not a right answer."""
         self.room.rows[layer] = STALE
         self.own.team.run(self.own.tasks[layer], passes=passes)
 
     def _target(self, layer: int) -> np.ndarray:
-        """A slice of plain floats."""
+        """A slice as plain floats."""
         return self.room.rows[layer].view(np.float32)
 
     def _same(self, got: np.ndarray, want: np.ndarray) -> float:
@@ -46,7 +45,7 @@ class Moving(Storing):
 class Repacking(Moving):
     @cached_property
     def _before(self) -> list[Cache]:
-        """The caches as they were, on the same memory."""
+        """The caches before growing, on the same memory."""
         tokens = self.point.shape.context
         caches = (self.room.cache(layer, capacity=tokens) for layer in range(self.room.slices))
         found = [self._owned.enter_context(cache) for cache in caches]
@@ -59,7 +58,7 @@ class Repacking(Moving):
         return repack_task(before, after, self.team.threads, isa=self.point.isa)
 
     def _verify_store(self, layer: int) -> float:
-        """The small cache gets new tokens. After the move the large one must hold them."""
+        """Store new tokens in the small cache. After the move the large cache must hold them."""
         shape, before, after = self.point.shape, self._before[layer], self.room.caches[layer]
         draw, rows = np.random.default_rng([SEED, layer]), (shape.batch, shape.context)
         source = [
@@ -108,7 +107,7 @@ class Placing(Moving):
         return source, self._target(layer).reshape(source.shape[0], -1, source.shape[1])
 
     def _verify_store(self, layer: int) -> float:
-        """The last row, and the one behind it, which is the first."""
+        """Check the last row, and the next one, which is the first."""
         rows = self.point.shape.context
         self._positions[layer], passes = rows - 1, min(2, rows)
         self._anew(layer, passes)
@@ -117,4 +116,4 @@ class Placing(Moving):
         return max(self._same(to[:, place - 1], source) for place in range(passes))
 
 
-STORES = {"repack": Repacking, "transpose": Transposing, "logits": Placing}  # by op, that move
+STORES = {"repack": Repacking, "transpose": Transposing, "logits": Placing}  # the ops that move

@@ -1,4 +1,4 @@
-"""Visits of probes. Those that walk the same memory share it."""
+"""Visits of probes. Probes that walk the same memory share it."""
 
 import math
 from collections.abc import Callable
@@ -14,31 +14,31 @@ from kvbench.units import MIB
 from kvbench.worker.ground import Ground
 from kvbench.worker.loop import Program, rounds
 
-PASS_BYTES = 16 * MIB  # of each thread, so that meeting at the end of a pass costs next to nothing
-LOADS = 1 << 18  # of a pass of latency
-ROUNDS = 100_000  # of a pass of flops
-ADDITIONS = 1 << 20  # of a pass of clock
-FORM_EVERY = 3  # rounds that have a sample of each form but the plain one
+PASS_BYTES = 16 * MIB  # of each thread, so that the barrier after a pass costs next to nothing
+LOADS = 1 << 18  # in a pass of latency
+ROUNDS = 100_000  # in a pass of flops
+ADDITIONS = 1 << 20  # in a pass of clock
+FORM_EVERY = 3  # rounds for one sample of each form, except the plain form
 _SEED = 1
 
 
 def steps(probe: Probe) -> int:
-    """What a pass of a probe does so often: loads, rounds, additions, or walks over its buffers."""
+    """How often a pass of a probe does its work: loads, rounds, additions, or walks over its
+    buffers.
+    """
     fixed = {"latency": LOADS, "clock": ADDITIONS} | dict.fromkeys(COMPUTE, ROUNDS)
     return fixed.get(probe.op) or max(1, PASS_BYTES * probe.threads // probe.bytes)
 
 
 def streams(op: str) -> int:
-    """Buffers that an op walks side by side; 0 where it needs no memory."""
+    """Buffers that an op walks side by side; 0 if it needs no memory."""
     if op == "clock" or op in COMPUTE:
         return 0
     return {"copy": 2, "copy_nt": 2, "triad": 3}.get(op, 1)
 
 
 class Buffers(Owner):
-    """What probes walk that have CPUs, pages, bytes and number of streams in common, and the team
-    that does.
-    """
+    """The memory of probes with equal CPUs, pages, bytes and number of streams, and their team."""
 
     def __init__(self, probe: Probe, ground: Ground) -> None:
         self._probe, self._ground, self._library = probe, ground, ground.library
@@ -84,5 +84,7 @@ class Buffers(Owner):
 
 
 def group(probe: Probe) -> tuple[object, ...]:
-    """Probes with the same answer share their buffers. Latency makes a chain of its own of them."""
+    """The key of a probe's buffers: probes with equal keys share them. Latency has its own, because
+    it links a chain in them.
+    """
     return (probe.cpus, probe.pages, probe.bytes, probe.op == "latency", streams(probe.op))

@@ -1,4 +1,4 @@
-"""What a decode's layers are asked, room for what they answer, and whether that is right."""
+"""The queries to a decode's layers, room for their answers, and the check of these."""
 
 from collections.abc import Callable, Iterable
 from functools import reduce
@@ -16,7 +16,7 @@ from kvbench.worker.room import Room
 
 
 def asked_of(shape: Shape) -> dict[str, Any]:
-    """Of a decode_task: its mask, and what it does to scores, where it does anything."""
+    """Arguments of decode_task: the mask, and what changes scores, if anything."""
     words = np.array(tokens_seen(TREE, shape.q_len), dtype=np.uint32)
     tree = np.tile(words, (shape.batch, 1)) if shape.mask == TREE else None
     usual, own = PLAIN._asdict(), scores_of(shape)._asdict()
@@ -28,9 +28,9 @@ def asked_of(shape: Shape) -> dict[str, Any]:
 
 
 class Queries:
-    """`asked`: [batch][q_heads][head_dim], of several queries [batch][q_len][q_heads][head_dim].
-    `q`, likewise of each layer; `out` too, of the width of V. `wrong`: makes an error of what is
-    wrong with an answer.
+    """The queries and answers of a decode's layers. `asked`: [batch][q_heads][head_dim], with
+    several queries [batch][q_len][q_heads][head_dim]. `q`: the same for each layer. `out`: the same
+    with the width of V. `wrong`: makes an error from a text.
     """
 
     def __init__(
@@ -46,39 +46,39 @@ class Queries:
         self.ask(SEED)
 
     def ask(self, seed: int) -> None:
-        """Queries that `seed` tells; each layer's with the signs of its K, so that one answer
-        serves all.
+        """Draw queries from `seed`. Each layer's have the signs of its K, so that one answer serves
+        all.
         """
         self.asked = np.random.default_rng(seed).standard_normal(self.q.shape[1:], dtype=np.float32)
         np.copyto(self.q, self.of(self._room.signs))
         self._answer: Answer | None = None
 
     def of(self, signs: np.ndarray) -> np.ndarray:
-        """Of layers with these signs."""
+        """The queries of layers with these signs."""
         ones = (1,) * (self.asked.ndim - 1)
         own = signs[:, 0, : self.asked.shape[-1]]
         return self.asked * own.reshape(len(signs), *ones, -1)
 
     def right(self) -> Answer:
-        """What the first slice's queries, changed as its K is, are answered, but for the signs of
-        V.
-        """
+        """The answer to the first slice's queries, without the signs of V."""
         self._answer = self._answer or self._answers.of(
             self._point, self._room.caches[0], self.asked, self._room.signs[0]
         )
         return self._answer
 
     def answer(self) -> None:
-        """Once what is stored or asked is what no other process has."""
+        """Compute the answer here: no other process has the same tokens or queries."""
         own = self._room.caches[0], self.asked, self._room.signs[0]
         self._answer = Answers().of(self._point, *own)
 
     def error(self, least: int) -> float:
-        """The largest of the layers' answers, of so many at least."""
+        """The largest error of the layers' answers; at least `least` layers must have answered."""
         return self.error_of(self.out, self._room.signs, least)
 
     def error_of(self, out: Iterable[np.ndarray], signs: np.ndarray, least: int) -> float:
-        """Those that no pass came to have no number."""
+        """The largest error of outputs, of which at least `least` must be written. An output that
+        no pass reached is NaN.
+        """
         answer = self.right()
         written = [
             (own, sign)

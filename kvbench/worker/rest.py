@@ -1,10 +1,9 @@
-"""Another engine, and smaller calls of it, which tell where the rest of its time goes.
+"""Another engine and smaller calls of it, which tell where the rest of its time goes.
 
 for call in calls:
     make its process, and verify it
 for round in rounds:
-    all calls, plain reads of memory by all threads and by one, shuffled; whoever is not asked is
-    stopped
+    all calls, plain reads of memory by all threads and by one, shuffled; idle processes are stopped
 verify each once more, with other queries too
 """
 
@@ -30,13 +29,13 @@ from kvbench.worker.guest import Guest, look_after, values
 from kvbench.worker.loop import Program, rounds
 from kvbench.worker.room import Room
 
-PATIENCE = 60.0  # seconds without a sign of life after which an engine has hung
+PATIENCE = 60.0  # seconds without a sign of life after which an engine counts as hung
 
 
 def visit_rest(
     calls: Calls, build: Build, samples: int, sample_time: float, patience: float | None = None
 ) -> Record:
-    """The programs are those of the calls, and READ and READ_ONE."""
+    """Visit an engine's calls. The programs are the calls, READ and READ_ONE."""
     machine = describe()
     _refuse_too_large(calls, machine)
     try:
@@ -46,11 +45,13 @@ def visit_rest(
         ):
             return apart.record(samples, sample_time)
     except Failed as failure:
-        raise WrongAnswer(failure.args[0], "another build of it, or another --context") from None
+        raise WrongAnswer(failure.args[0], "try another build, or another --context") from None
 
 
 def _refuse_too_large(calls: Calls, machine: Machine) -> None:
-    """Each process has a store of its own, made of the values that all get."""
+    """Refuse calls that do not fit memory: each process has its own store, made of the shared
+    values.
+    """
     wanted, free = 0, available_memory()
     for point in calls.points.values():
         needed = needs(line_of(point), far_bytes(machine, point.cpus))
@@ -65,7 +66,9 @@ def _refuse_too_large(calls: Calls, machine: Machine) -> None:
 
 
 class _Apart(Owner):
-    """`_guests`: by program, each with the bench that knows what is right."""
+    """The processes of an engine's calls. `_guests`: by program, each with the bench that knows the
+    right answer.
+    """
 
     def __init__(
         self, calls: Calls, build: Build, machine: Machine, patience: float, folder: str
@@ -82,8 +85,8 @@ class _Apart(Owner):
             self._guests[name] = self._owned.enter_context(Guest(point, *how)), bench
 
     def _beside(self, point: Point) -> tuple[Decoding, int]:
-        """Ours of the same values, and a file with these. Those of one thread share them with those
-        of all.
+        """Our bench with the same values, and a file with the values. Calls with one thread share
+        both with those of all threads.
         """
         base = replace(line_of(point), cpus=self._calls.points[ALL].cpus)
         if base not in self._benches:
@@ -115,7 +118,7 @@ class _Apart(Owner):
         )
 
     def _programs(self, sample_time: float) -> list[Program]:
-        """Samples are as long as was asked for, whatever those of the others take."""
+        """The programs. Each sample is as long as was asked for, whatever the others take."""
         bench = self._guests[ALL][1]
         reads = [replace(bench.memory, name=READ)]
         if bench.team.threads > 1:

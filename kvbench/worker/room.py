@@ -23,17 +23,17 @@ from kvbench.units import size
 from kvbench.worker.content import SEED, Content, signs
 from kvbench.worker.ground import Ground, fill, touch
 
-_PLACES = 1 << 24  # layers, more than any room has
+_PLACES = 1 << 24  # layers: more than any room has
 
 
 class Room(Owner):
-    """`caches`, one for each layer, hold what the shape says. `signs`, [layers][K, V][elements of
-    the wider rows]: by which their values differ from those that all rooms of such a point begin
-    with.
+    """The memory of a point. `caches`: one for each layer, filled to the shape's lengths. `signs`:
+    [layers][K, V][elements of the wider rows], by which their values differ from those that all
+    rooms of such a point begin with.
 
-    Stores have `sources`, float32 [layers][what needs.sources() says], behind the slices. Where
-    tokens come one at a time, caches are rings: what is full begins again. Ops on plain matrices
-    have no caches, and a slice is a target.
+    Stores have `sources`, float32 [layers][needs.sources()], behind the slices. If tokens come one
+    at a time, caches are rings: a full one begins again. Ops on plain matrices have no caches; a
+    slice is a target.
     """
 
     def __init__(
@@ -44,7 +44,7 @@ class Room(Owner):
         library: Library | None = None,
         place: int = 0,
     ) -> None:
-        """place: of the ground's arenas, for rooms that stand side by side."""
+        """place: number of the ground's arena, for rooms that exist side by side."""
         self.point, self.needs, self.ground, self.place = point, needed, ground, place
         self.library = library or ground.library
         super().__init__()
@@ -64,19 +64,19 @@ class Room(Owner):
             self.sources = self._sources()
 
     def team(self, cpus: tuple[int, ...]) -> Team:
-        """A thread on each of them, asleep while another team works."""
+        """A team with a thread on each CPU, asleep while another team works."""
         if cpus not in self._teams:
             self._teams[cpus] = self._owned.enter_context(Team(len(cpus), cpus, self.library))
         return self._teams[cpus]
 
     @cached_property
     def memory(self) -> dict[str, int]:
-        """What the system gave, as Arena.inspect() has it."""
+        """What Arena.inspect() says of the memory."""
         return self.arena.inspect()
 
     def facts(self, point: Point, traffic: Traffic) -> dict[str, Any]:
-        """Of a record: what such passes walk here, and which level of the machine feeds that. Where
-        tokens come one at a time passes go on along all slices.
+        """Facts for a record: what such passes walk here, and which level of the machine feeds
+        them. If tokens come one at a time, passes go on along all slices.
         """
         each = self.slice_bytes if point.op in ONE_TOKEN else traffic.bytes_line
         footprint, evicted = self.slices * each, point.residency == "evicted"
@@ -86,7 +86,7 @@ class Room(Owner):
 
     @property
     def whole(self) -> Part:
-        """All caches together."""
+        """The memory of all caches together."""
         return self.arena.part(0, self.needs.cache_bytes)
 
     @property
@@ -95,7 +95,7 @@ class Room(Owner):
         return self.arena.view()[: self.slices * self.slice_bytes].reshape(self.slices, -1)
 
     def refuse_too_large(self) -> None:
-        """Before anything is allocated."""
+        """Refuse a point that does not fit memory, before anything is allocated."""
         wanted = self.needs.memory
         if wanted > available_memory():
             self.ground.spare()
@@ -103,7 +103,7 @@ class Room(Owner):
         if wanted > free and wanted > (free := free + self.ground.held()):
             raise OutOfMemory(
                 f"the point needs {size(wanted)} of memory, {size(free)} are free",
-                "less context, layers or batch",
+                "use less context, layers or batch",
             )
 
     def _arena(self) -> Arena:
@@ -114,8 +114,8 @@ class Room(Owner):
         )
 
     def cache(self, layer: int, arena: Arena | None = None, capacity: int | None = None) -> Cache:
-        """A cache on the slice of that layer, of no tokens yet; or of as many slices in another
-        arena. `capacity`: another one than the point's.
+        """An empty cache on the slice of a layer; or on the slice with that number in another
+        arena. `capacity`: instead of the point's.
         """
         point, shape = self.point, self.point.shape
         return Cache(
@@ -135,8 +135,8 @@ class Room(Owner):
     # ---- data ------------------------------------------------------------------------------------
 
     def fill(self) -> None:
-        """The same bytes each time. Every page is first touched on the node of the threads that
-        walk it, by them where they are of several.
+        """Write the same bytes each time. Every page is first touched on the node of the threads
+        that walk it; by these threads if they are on several nodes.
         """
         if self.caches:
             self._fill_caches()
@@ -165,14 +165,14 @@ class Room(Owner):
         self.follow()
 
     def follow(self) -> None:
-        """All other slices as the first one has it; that takes a tenth of the time that new numbers
-        take.
+        """Make all other slices from the first one; that takes a tenth of the time of new
+        numbers.
         """
         self.content.begin(self.rows[0])
         self.make(range(1, self.slices), self.rows[1:])
 
     def make(self, layers: Sequence[int], slices: np.ndarray) -> None:
-        """What those layers hold, or would hold if there were so many."""
+        """Write the content of these layers, which may lie beyond the room's."""
         first = self.rows[0]
         with near_threads(self.point.cpus) as pool:
             list(pool.map(lambda layer, own: self.content.make(layer, first, own), layers, slices))
@@ -184,11 +184,11 @@ class Room(Owner):
 
     @property
     def _own_layer(self) -> int:
-        """That the first slice is, so that rooms side by side have nothing in common."""
+        """The layer that the first slice is, so that rooms side by side differ."""
         return self.place and _PLACES + self.place
 
     def source(self, layer: int) -> list[np.ndarray]:
-        """That layer's rows of K and of V, or of logits."""
+        """A layer's rows of K and V, or of logits."""
         return self._apart(self.sources[layer])
 
     def _apart(self, values: np.ndarray) -> list[np.ndarray]:
@@ -206,7 +206,7 @@ class Room(Owner):
         floats = self.arena.view()[begin : begin + count].view(np.float32)
         self.sources = floats.reshape(self.slices, -1)
         own = self.signs
-        if point.op == "logits":  # which have no elements of a head
+        if point.op == "logits":  # logits have no elements of a head
             either = np.array([1, -1], np.float32)
             own = np.random.default_rng(SEED).choice(either, (self.slices, 1, dims[0][-1]))
         drawn = np.random.default_rng(SEED).standard_normal(self.sources.shape[1], dtype=np.float32)
@@ -222,13 +222,13 @@ class Room(Owner):
 
 
 def near_threads(cpus: Sequence[int]) -> ThreadPoolExecutor:
-    """As many as there are CPUs, on all of these."""
+    """A pool with as many threads as CPUs, all allowed on all of them."""
     return ThreadPoolExecutor(len(cpus), initializer=os.sched_setaffinity, initargs=(0, cpus))
 
 
 def key(point: Point, slices: int, ground: Ground) -> tuple[object, ...]:
-    """Points with the same answer share a room. CPUs of one node may walk what others of it have
-    touched; of several, only what is cut into units in the same way.
+    """The key of a point's room: points with equal keys share one. CPUs of one node may walk what
+    its other CPUs touched; on several nodes only what is cut into the same units.
     """
     node = ground.node(point.cpus)
     return (
@@ -238,7 +238,7 @@ def key(point: Point, slices: int, ground: Ground) -> tuple[object, ...]:
 
 
 def _cut(point: Point) -> dict[str, Any]:
-    """What decides, beside the shape, which thread reads what."""
+    """What decides, besides the shape, which thread reads what."""
     return (
         {}
         if needs.stores(point)

@@ -1,10 +1,10 @@
-"""A whole step on the bench: for each layer of a model the token is stored, then the layer decodes,
-then its weights are read. Beside it each of these for all layers alone, and a plain read of as many
-bytes.
+"""A whole step on the bench. For each layer of a model the token is stored, then the layer decodes,
+then its weights are read. Beside the step: each of the three for all layers alone, and a plain read
+of as many bytes.
 
 before the samples  the place of the newest token becomes stale in every layer, and a step is done:
                     what it stored reads back, and every layer's answer is right
-after the samples   what they left is looked at in the same way, and then a step with other queries
+after the samples   what they left is checked in the same way, and then a step with other queries
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -26,15 +26,15 @@ from kvbench.worker.loop import Program
 from kvbench.worker.steproom import StepRoom
 from kvbench.worker.storing import STALE, off
 
-APPEND, DECODE, WEIGHT = range(3)  # places of their times in the shares of a series
-_BLOCK = 32  # elements, of packed rows, that share a scale
-_MOST = 8  # the largest number of each block: those of 4 bits are exact then
+APPEND, DECODE, WEIGHT = range(3)  # indexes of their times in a series
+_BLOCK = 32  # elements of packed rows that share a scale
+_MOST = 8  # the largest number of each block, so that codes of 4 bits are exact
 _STEP = 0.25
 
 
 class Layers(Decoding):
-    """Those of a step that are alike. `sources`: float32 [layers][K, V][batch][heads][dim], the
-    token that each of them stores. `before`: each layer's cache, where that token is still to come.
+    """A bench of the equal layers of a step. `sources`: float32 [layers][K, V][batch][heads][dim],
+    the token that each layer stores. `before`: each layer's cache without that token.
     """
 
     def _prepare(self) -> None:
@@ -48,7 +48,7 @@ class Layers(Decoding):
 
     @cached_property
     def appends(self) -> tuple[Task, ...]:
-        """Each pass stores at the same place."""
+        """The stores. Each pass stores at the same place."""
         threads, isa = self.team.threads, self.point.isa
         tasks = (
             store_task("append", cache, k, v, threads, isa=isa)
@@ -61,20 +61,20 @@ class Layers(Decoding):
         return self._over_layers("decode", **self._walk())
 
     def decodes_now(self) -> Iterator[Task]:
-        """Of the lengths of now; the caller's to close."""
+        """Decodes at the present lengths; the caller closes them."""
         for each in self._slices:
             yield self._planned("decode", *each, **self._walk())
 
     # ---- answers ---------------------------------------------------------------------------------
 
     def make_stale(self) -> None:
-        """The newest token of each sequence in all layers, and all answers."""
+        """Make the newest token of each sequence stale in all layers, and all answers."""
         self.queries.out[:] = np.nan
         self.room.rows[:, self._newest] = STALE
 
     @cached_property
     def _newest(self) -> np.ndarray:
-        """Bytes of a slice that the newest token of each sequence has."""
+        """Which bytes of a slice hold the newest token of each sequence."""
         cache = self.room.caches[0]
         return np.concatenate(
             [
@@ -86,7 +86,7 @@ class Layers(Decoding):
         )
 
     def left(self) -> float:
-        """The largest error of what the last passes stored, and answered, in all layers."""
+        """The largest error of what the last passes stored and answered, in all layers."""
         self._refuse_misplaced()
         for cache, source in zip(self.room.caches, self.sources, strict=True):
             off(cache, self._read_back(cache), source, self.wrong)
@@ -106,8 +106,8 @@ class Layers(Decoding):
         return found
 
     def _refuse_misplaced(self) -> None:
-        """A token that is not stored behind all others of its sequence, or stored over those of
-        another one.
+        """Refuse a token that is not stored last in its sequence, or is stored over another
+        sequence's.
         """
         held = np.array(self.point.shape.held)
         for cache, before in zip(self.room.caches, self.before, strict=True):
@@ -118,8 +118,8 @@ class Layers(Decoding):
 
 
 class Stepping(Bench):
-    """`parts`: layers that are alike, each on a bench. `order`: of each layer of the model the part
-    that it is of, and its place among the layers of that.
+    """A bench of a step. `parts`: groups of equal layers, each with a bench. `order`: for each
+    layer of the model its part, and its place in that part.
     """
 
     room: StepRoom
@@ -141,7 +141,7 @@ class Stepping(Bench):
         self._refuse_overlap()
 
     def _refuse_overlap(self) -> None:
-        """Whatever is walked has bytes of its own."""
+        """Refuse caches and weights whose bytes overlap."""
         walked = [self.far.arena.view(), *(room.rows for room in self.room.rooms)]
         if any(starmap(np.may_share_memory, combinations(walked, 2))):
             raise self.wrong("has caches in the memory of weights, or of others")
@@ -166,7 +166,7 @@ class Stepping(Bench):
 
     @cached_property
     def memory(self) -> Program:
-        """A plain read of as many bytes as a step moves, from memory."""
+        """A plain read of memory, of as many bytes as a step moves."""
         whole = self.far.whole
         wanted = int(self.own.traffic().bytes_compulsory)
         count = -(-wanted // whole.size)
@@ -177,18 +177,18 @@ class Stepping(Bench):
         yield from self.reads("ceiling", self.room.whole if self._warm else self.far.whole)
 
     def under(self, name: str, schedule: str) -> Program:
-        """The decodes of the first part, as they would be with that one."""
+        """The decodes of the first part under another schedule."""
         return self.parts[0].under(name, schedule)
 
     def tasks(self) -> list[tuple[Task, int]]:
-        """Those of a step as its room is filled."""
+        """The tasks of a step with the room's lengths."""
         for bench in self.parts:
             bench.ran = self.ran
         return self.in_order({bench: bench.decodes for bench in self.parts})
 
     def in_order(self, decodes: Mapping[Layers, Sequence[Task]]) -> list[tuple[Task, int]]:
-        """Those of a step, in the order of the model's layers, each with its kind. decodes: of the
-        layers of each part.
+        """The tasks of a step in the order of the model's layers, each with its kind. decodes: of
+        each part's layers.
         """
         found = list[tuple[Task, int]]()
         for bench, place in self.order:
@@ -199,7 +199,7 @@ class Stepping(Bench):
 
     @cached_property
     def weights(self) -> Task:
-        """Of one layer: each pass reads on from where the last has stopped."""
+        """The read of one layer's weights. Each pass goes on where the last one stopped."""
         whole = self.far.whole
         return self.probe("read", to=whole, size=whole.size, piece=self.point.between)
 
@@ -215,7 +215,7 @@ class Stepping(Bench):
     # ---- answers ---------------------------------------------------------------------------------
 
     def verify(self) -> float:
-        """The largest error of a step over what is stale. Nothing is left of the answers."""
+        """The largest error of a step over stale bytes. The answers are forgotten first."""
         for part in self.parts:
             part.make_stale()
         self.own.team.run(*self.own.tasks)
@@ -225,7 +225,9 @@ class Stepping(Bench):
         return error
 
     def verify_left(self, passes: int) -> float:
-        """Each pass goes through all layers."""
+        """The largest error of what the last passes left behind. Each pass goes through all
+        layers.
+        """
         return max(part.left() for part in self.parts)
 
     def verify_changed(self) -> float:
@@ -238,8 +240,8 @@ class Stepping(Bench):
 
 
 def behind(view: Cache, cache: Cache) -> Cache:
-    """`view`, a cache on the same memory, as one whose sequences lack the newest token. A table is
-    that of the other one, whatever becomes of it.
+    """A view of a cache whose sequences lack the newest token, on the same memory. Its table is
+    that of `cache`, and lives as long as the view.
     """
     view.lengths[:] = cache.lengths - 1
     view.look_up_in(cache)
@@ -247,7 +249,7 @@ def behind(view: Cache, cache: Cache) -> Cache:
 
 
 def written_twice(cache: Cache) -> bool:
-    """Whether a block that holds the newest token of a sequence is held by another one, too."""
+    """Whether a block with the newest token of a sequence is also in another sequence."""
     c, table = cache.struct, cache.table
     assert table is not None
     blocks = -(-np.minimum(cache.lengths, c.capacity) // c.block_tokens)
@@ -258,9 +260,9 @@ def written_twice(cache: Cache) -> bool:
 
 
 def exact_rows(dims: tuple[int, ...], number: int = 0) -> np.ndarray:
-    """Rows that every format keeps as they are, or rounds alike whatever the signs: whole numbers
-    times a power of two, of which the largest stands in every block of a packed row. `number`: of
-    several tokens, which have nothing in common.
+    """Rows that every format stores exactly, or rounds alike whatever the signs: integers times a
+    power of two, the largest in every block of a packed row. `number`: different numbers give
+    different rows.
     """
     rng = np.random.default_rng([SEED, number, *dims])
     rows = rng.integers(0, _MOST, dims).astype(np.float32)

@@ -13,11 +13,13 @@ from kvbench.regime import classify
 from kvbench.worker.ground import Ground
 from kvbench.worker.room import Room
 
-_BESIDE = 64  # places of the ground between those of a step's rooms: a contrast has fewer points
+_BESIDE = 64  # places of the ground between those of a step's rooms; a contrast has fewer points
 
 
 class StepRoom(Room):
-    """`rooms`: of the layers of each part, in the order of plan.steps.parts()."""
+    """The rooms of a step. `rooms`: one for the layers of each part, in the order of
+    plan.steps.parts().
+    """
 
     def _prepare(self) -> None:
         self.slices, self.slice_bytes = self.needs.slices, self.needs.slice_bytes
@@ -39,14 +41,14 @@ class StepRoom(Room):
 
     @cached_property
     def memory(self) -> dict[str, int]:
-        """Of all rooms together, on pages of one size."""
+        """Bytes of all rooms together, on pages of one size."""
         each = [room.memory for room in self.rooms]
         sums = {name: sum(own[name] for own in each) for name in each[0]}
         return sums | {"page_bytes": max(own["page_bytes"] for own in each)}
 
     def facts(self, point: Point, traffic: Traffic) -> dict[str, Any]:
-        """Of a record. The weights that it streams are no part of the footprint of its caches, but
-        they decide, too, which level of the machine feeds a step.
+        """Facts for a record. Streamed weights are not part of the caches' footprint, but also
+        decide which level of the machine feeds a step.
         """
         streamed = point.shape.layers * point.between
         regime = classify(self.ground.machine, point.cpus, traffic.bytes_line)
@@ -65,6 +67,6 @@ class StepRoom(Room):
 
 
 def room_of(point: Point, needed: Needs, ground: Ground, place: int = 0) -> Room:
-    """place: as Room has it."""
+    """Make a room. place: as in Room."""
     make = StepRoom if point.op == STEP else Room
     return make(point, needed, ground, place=place)

@@ -1,4 +1,4 @@
-"""A store on the bench: the kernel over all slices beside copies of as much."""
+"""A store on the bench: the kernel over all slices, beside copies of as many bytes."""
 
 from collections.abc import Callable, Iterator, Sequence
 from functools import cached_property
@@ -15,12 +15,12 @@ from kvbench.worker.bench import Bench
 from kvbench.worker.loop import Program
 
 _PIECES = 1024  # of a copy, at most
-_HALF = 0.501  # of a step, for rows whose scales are given
-STALE = 0xFF  # bytes of what is still to be written: no number in any format, nor is a scale
+_HALF = 0.501  # steps of rounding, for rows whose scales are given
+STALE = 0xFF  # bytes of what is still to be written: NaN in every format, and not a scale
 
 
 class Storing(Bench):
-    """Each layer's rows of the room's sources go into its cache."""
+    """A bench of a store: each layer's rows of the room's sources go into its cache."""
 
     # ---- programs --------------------------------------------------------------------------------
 
@@ -37,7 +37,7 @@ class Storing(Bench):
         return [*self.alone, self.plainest, self._copy(COPY_NT.name)]
 
     def more(self) -> Iterator[Program]:
-        """And the other kind of stores."""
+        """Add the other kind of stores."""
         if self.point.op == "bulk":
             tasks = self.stored(self.point.variant != "nt")
             yield Program("other", self.team, tasks, self.between)
@@ -53,8 +53,8 @@ class Storing(Bench):
         return tuple(tasks)
 
     def _copy(self, op: str) -> Program:
-        """Along the slices, as what is stored goes: from one half of them to the other, in pieces
-        of a MiB or more, so that what threads lose by meeting is no part of it.
+        """A program that copies along the slices, from one half to the other, in pieces of a MiB or
+        more. So the cost of barriers does not count.
         """
         half = min(self.room.whole.size, self.needs.walked) // 2
         pieces = max(1, min(_PIECES, half // MIB))
@@ -68,17 +68,18 @@ class Storing(Bench):
     # ---- what is stored --------------------------------------------------------------------------
 
     def verify(self) -> float:
-        """The largest error of three slices, one of them drawn anew."""
+        """The largest error of three slices, one of them random."""
         last = self.room.slices - 1
         return max(self._verify_store(layer) for layer in {0, last, self._random.randint(0, last)})
 
     def verify_left(self, passes: int) -> float:
-        """What was stored is stored again: copies were made over it."""
+        """The largest error after a new store: copies have overwritten what was stored."""
         return self.verify()
 
     def _verify_store(self, layer: int) -> float:
-        """What was stored reads back as the source, up to the format's own rounding; of tokens that
-        come one at a time the last that the cache has room for, and the one behind it.
+        """The largest difference of what was stored from its source; more than the format's
+        rounding is an error. For tokens that come one at a time: the last one that fits the cache,
+        and the next one.
         """
         cache, source = self.room.caches[layer], self.room.source(layer)
         capacity, tokens = cache.struct.capacity, source[0].shape[1]
@@ -101,8 +102,8 @@ def off(
     source: Sequence[np.ndarray] | np.ndarray,
     wrong: Callable[[str], WrongAnswer],
 ) -> float:
-    """The largest error of K and V that a cache holds. `wrong`: makes an error of what it is more
-    than a format's own rounding.
+    """The largest error of K and V that a cache holds. `wrong`: makes an error from a text, used if
+    the error exceeds the format's rounding.
     """
     error = 0.0
     for plane, got, want in zip(PLANES, found, source, strict=True):

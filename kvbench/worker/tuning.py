@@ -1,12 +1,11 @@
-"""Chooses the schedule of points that ask for none: presets in turn on the memory of the first
-point of a class.
+"""The tuner: chooses the schedule of points that ask for none, by timing presets on the memory of
+the first point of a class.
 
 for heat in heats:
     for round in rounds:
-        for preset in shuffled(presets): a sample of a few milliseconds    # as worker/loop.py takes
-        them
-    the default and those that are nearly the fastest go on, unless it is clear already
-the ratios of each round join what earlier runs have seen; model/tuning.py says which preset follows
+        for preset in shuffled(presets): a sample of a few milliseconds    # taken by worker/loop.py
+    the default and the presets near the fastest go on, unless the choice is clear already
+the ratios of each round join those of earlier runs; model/tuning.py says which preset follows
 """
 
 import math
@@ -23,15 +22,15 @@ from kvbench.worker.bench import Bench
 from kvbench.worker.decoding import Decoding
 from kvbench.worker.loop import Program, rounds
 
-_Make = Callable[[str, str], Program]  # of a name and a schedule
+_Make = Callable[[str, str], Program]  # from a name and a schedule
 HEATS, ROUNDS = 3, 7
 SECONDS = 0.004  # of a sample
-NEAR = math.log(1.05)  # of the fastest: who is slower does not go on
+NEAR = math.log(1.05)  # slower than the fastest by more: does not go on
 
 
 class Tuner:
-    """`evidence`: of earlier runs, by class; None where nothing is tuned. `chosen`: presets of the
-    run, by class.
+    """Chooses schedules. `evidence`: of earlier runs, by class; None if nothing is tuned. `chosen`:
+    the run's presets by class.
     """
 
     def __init__(
@@ -44,8 +43,8 @@ class Tuner:
         self._taken: list[Tuned] = []
 
     def choose(self, bench: Bench, presets: Sequence[str] = (), of: str = "") -> None:
-        """Sets the bench's schedule, to one of `presets` or of all. `of`: whose choice, where it is
-        not everybody's.
+        """Set the bench's schedule to one of `presets`, or of all. `of`: whose choice, if not
+        everybody's.
         """
         if self._tunes(bench):
             parts = *class_of(bench.point, bench.needs, self._machine), *filter(None, [of])
@@ -54,7 +53,7 @@ class Tuner:
             )
 
     def choose_far(self, bench: Bench) -> None:
-        """Sets the schedule of the bench's copies in memory, before choose(), where it has any."""
+        """Set the schedule of the bench's copies in memory, if any. Called before choose()."""
         point, needs = bench.point, bench.needs
         if self._tunes(bench) and near_memory(point, needs, self._machine):
             parts = class_of(point, needs, self._machine, far=True)
@@ -62,7 +61,9 @@ class Tuner:
             bench.far_schedule = self._best(parts, bench.rotated, bench.ran, presets)
 
     def _tunes(self, bench: Bench) -> TypeGuard[Decoding]:
-        """Or a whole step: that is asked for no more than both have."""
+        """Whether the tuner tunes this bench: a decode, or a step, which has all that is used
+        here.
+        """
         return self._evidence is not None and bool(bench.ran) and tunable(bench.point)
 
     def _best(
@@ -77,7 +78,7 @@ class Tuner:
         return self._chosen[name]
 
     def taken(self) -> tuple[Tuned, ...]:
-        """What was measured since it was asked for last."""
+        """What was measured since the last call."""
         found, self._taken = tuple(self._taken), []
         return found
 

@@ -25,11 +25,11 @@ from kvbench.worker.loop import Program
 from kvbench.worker.steproom import room_of
 from kvbench.worker.tuning import Tuner
 
-PATIENCE = 60.0  # seconds that a plug-in may take, beside those of its samples and of its memory
-FAILURES = (KvbenchError, MemoryError)  # of one point: others get their chance
-# samples of a round, for the time that a plug-in may take: several times as many as there are
+PATIENCE = 60.0  # seconds that a plug-in may take, beyond its samples and its memory
+FAILURES = (KvbenchError, MemoryError)  # a failure of one point does not stop the others
+# Samples of a round, to limit a plug-in's time: several times the real number.
 _SAMPLES, _CHASES = 40, 100
-_PREPARED = 40e6  # bytes of memory a second, at the least, that are filled and checked
+_PREPARED = 40e6  # bytes of memory a second, at least, that are filled and checked
 
 
 def visit(
@@ -40,9 +40,7 @@ def visit(
     beside: bool = False,
     plugin: tuple[str, ...] = (),
 ) -> Record:
-    """By itself, in depth: beside all witnesses that there are, and with its stages. evidence: as a
-    Tuner has it.
-    """
+    """Visit one point in depth: with all witnesses, and with its stages. evidence: as in Tuner."""
     machine = describe()
     needed = needs_here((point,), machine)[point]
     with (
@@ -52,7 +50,7 @@ def visit(
     ):
         if beside and not neighbours(machine, point.cpus):
             raise Refused(
-                "the point leaves no core of its nodes free for a neighbour", "fewer --threads"
+                "the point leaves no core of its nodes free for a neighbour", "use fewer --threads"
             )
         tuner = Tuner(machine, evidence)
         found = record(bench, tuner, samples, sample_time, beside, methodcaller("more"))
@@ -68,14 +66,15 @@ def record(
     extra: Callable[[Bench], Iterable[Program]] = lambda bench: (),
     **how: Any,
 ) -> Record:
-    """`samples` rounds of about `sample_time` seconds per sample. beside: with a neighbour, where
-    there is room for one. extra: programs beside the bench's own. how: more for rounds().
+    """Take `samples` rounds of about `sample_time` seconds a sample, and make a record. beside:
+    with a neighbour, if there is room. extra: programs besides the bench's own. how: more arguments
+    of rounds().
     """
     tuner.choose_far(bench)
     tuner.choose(bench)
     neighbour = bench.neighbour() if beside else None
     programs = [*bench.programs, *extra(bench)]
-    if neighbour:  # the point while that one streams memory
+    if neighbour:  # samples of the point while the neighbour streams memory
         programs.append(replace(bench.own, name=NEIGHBOUR, load=neighbour))
     chasing = Chasing(bench) if is_chased(bench.point) else None
     if chasing:
@@ -92,7 +91,7 @@ def told(
     traffic: Mapping[str, Traffic],
     error: float,
 ) -> Record:
-    """traffic: of one pass, by program."""
+    """A record of the samples. traffic: of one pass, by program."""
     beside = [sample.load for sample in taken if sample.program == NEIGHBOUR]
     return Record(
         launch=0,
@@ -109,7 +108,7 @@ def told(
 
 
 def kept(found: Record, launch: int) -> Record:
-    """As a launch has it: what its passes took one by one is told by its tails."""
+    """The record as a launch keeps it: single passes are summed up by their tails."""
     bare = tuple(replace(sample, pass_seconds=()) for sample in found.samples)
     return replace(found, launch=launch, samples=bare)
 
@@ -127,7 +126,7 @@ def visit_plugin(
     beside: bool = False,
     patience: float | None = None,
 ) -> Record:
-    """The same of a plug-in's kernel, in a process of its own. patience: seconds that it may take
+    """visit() for a plug-in's kernel, in a process of its own. patience: seconds that it may take
     in all.
     """
     if patience is None:

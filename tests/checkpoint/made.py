@@ -1,5 +1,5 @@
-"""Models as they are published, without their numbers: config.json with an index, and headers of
-.gguf files.
+"""Published model files without the numbers: config.json with an index, and headers of .gguf
+files.
 """
 
 import json
@@ -30,7 +30,7 @@ def shape(layers, q_heads, kv_heads, head_dim, hidden, wide, words):
 
 
 def names(layers, *parts, head=True, pre="model."):
-    """Of all tensors; `parts`: of a layer."""
+    """Names of all tensors; `parts`: of a layer."""
     own = [f"{pre}layers.{layer}.{part}" for layer in range(layers) for part in parts]
     return [
         f"{pre}embed_tokens.weight",
@@ -65,7 +65,7 @@ def folder(path, facts, tensors=None, total=None):
 
 
 def gguf_file(path, arch, facts, tensors):
-    """As the package writes it; the numbers are a hole in the file. tensors: name to shape and
+    """A file as the package gguf writes it, with a hole for the numbers. tensors: name to shape and
     type.
     """
     writer = gguf.GGUFWriter(path, arch)

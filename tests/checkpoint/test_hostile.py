@@ -1,4 +1,4 @@
-"""Files that are broken, or lie: one line, exit code 2, soon, in little memory."""
+"""Broken and lying files give one line and exit code 2, quickly, in little memory."""
 
 import json
 import os
@@ -155,7 +155,7 @@ def sparse(start):
 
 
 def listing(path):
-    """As much JSON as is read, with as many things in it as can be."""
+    """The largest JSON that is read, with as many values as fit."""
     path.write_text("[" + "[]," * 340_000 + "[]]")
 
 

@@ -1,4 +1,4 @@
-"""Bytes of weights and of caches, by hand, from geometries as they are published."""
+"""Bytes of weights and caches, computed by hand from published geometries."""
 
 from dataclasses import replace
 
@@ -79,8 +79,8 @@ def test_tied_embeddings_count_once(tmp_path):
 
 
 def test_a_hybrid_of_windows(tmp_path):
-    """The published config.json of Gemma 3 4B leaves its heads to transformers; every sixth of 34
-    layers sees all.
+    """Gemma 3 4B's config.json leaves its heads to transformers; every sixth of 34 layers attends
+    to all.
     """
     text = {
         "model_type": "gemma3_text",
@@ -104,8 +104,8 @@ def test_a_hybrid_of_windows(tmp_path):
 
 
 def test_one_latent_row(tmp_path):
-    """DeepSeek-V2-Lite: 512 and 64 elements of a token, whatever its heads; two of its experts are
-    every token's.
+    """DeepSeek-V2-Lite: 512 and 64 elements a token for any number of heads; two experts serve all
+    tokens.
     """
     own = [
         f"self_attn.{x}.weight"
@@ -177,7 +177,7 @@ def test_parameters_are_counted_whatever_they_take(facts, parts, elements, tmp_p
 
 
 def test_published_models_have_as_many_active_parameters_as_is_said_of_them():
-    """In billions, rounded, as their publishers have them."""
+    """In billions, rounded as the publishers do."""
     said = {"gpt-oss-20b": 3.6, "gpt-oss-120b": 5.1, "deepseek-v3": 37, "llama-3-8b": 7.5}
     for name, count in said.items():
         assert find(name)[1].weights.multiplied() / 1e9 == pytest.approx(count, rel=0.02)
@@ -186,14 +186,14 @@ def test_published_models_have_as_many_active_parameters_as_is_said_of_them():
 @pytest.mark.parametrize(
     ("facts", "tensors", "total", "why"),
     [
-        ({}, None, None, "there is no model.safetensors.index.json"),
+        ({}, None, None, "its folder has no model.safetensors.index.json"),
         ({}, names(32, *DENSE), 17, "states 17 bytes"),
         ({}, names(32, *DENSE, "mlp.odd.weight"), None, "names of unknown size"),
         (
             {"quantization_config": {"quant_method": "awq"}},
             names(32, *DENSE),
             None,
-            "what awq takes",
+            "how many bytes awq takes",
         ),
     ],
 )
@@ -231,7 +231,7 @@ BASE = {
 
 
 def test_a_gguf_file(tmp_path):
-    """Its tensors differ in type: Q4_K has 144 bytes for 256 elements, Q6_K 210."""
+    """Its tensors have different types: Q4_K has 144 bytes for 256 elements, Q6_K 210."""
     layer = {
         "attn_q": ((512, 512), KINDS.Q4_K),
         "ffn_down": ((512, 1024), KINDS.Q6_K),
@@ -276,7 +276,7 @@ def test_a_gguf_file_of_experts_and_latent_rows(tmp_path):
 def test_windows_of_gguf_files(arch, tokens, tmp_path):
     path = gguf_file(tmp_path / "w.gguf", arch, BASE | {"attention.sliding_window": 128}, {})
     if tokens is None:
-        with pytest.raises(BadArgument, match="nothing says which"):
+        with pytest.raises(BadArgument, match="the file does not say which"):
             find(str(path))
     else:
         assert streamed_bytes(read(path)[0]) == 2 * 8 * 64 * 2 * tokens
@@ -298,7 +298,7 @@ def test_what_a_model_does_to_scores_and_how_wide_its_values_are(facts, said, tm
 
 
 def test_rows_of_two_widths(tmp_path):
-    """Those of K have 192 elements, those of V 128."""
+    """Rows of K have 192 elements, rows of V 128."""
     layer = 4096 * (32 * 192 + 8 * 192 + 8 * 128 + 32 * 128) + 3 * 14336 * 4096 + 2 * 4096
     total = 2 * (layer + 2 * 128256 * 4096 + 4096)
     found = folder(tmp_path / "w", config(**LLAMA | WIDE), names(1, *DENSE, *MLP, *NORMS), total)

@@ -1,6 +1,4 @@
-"""Readers of every export, as strict as the tools that the exports are for. Each gives back what it
-has understood.
-"""
+"""Readers of every export, as strict as the tools that it is for. Each returns what it has read."""
 
 import io
 import json
@@ -31,7 +29,7 @@ def _junit(text: str) -> JUnitXml:
 
 
 def _annotations(text: str) -> list[tuple[str, str, str]]:
-    """As the runner of GitHub's actions reads them: level, title, message."""
+    """Read annotations as GitHub's runner does: level, title, message."""
     assert text.endswith("\n")
     parts = [_COMMAND.fullmatch(line).groups() for line in text.splitlines()]
     assert len(parts) < 10
@@ -85,9 +83,7 @@ def _csv(text: str) -> pd.DataFrame:
 
 
 def _markdown(text: str) -> list[list[str]]:
-    """The cells of all rows as people see them; and every table has the columns that its head
-    has.
-    """
+    """The cells of all rows as people see them. Every row has as many columns as its head."""
     assert text.startswith("<!-- kvbench ")
     assert (
         text.count("<details>")

@@ -1,5 +1,5 @@
-"""Every form against a reader of its own, whatever the names and numbers are; two of them against
-golden files too.
+"""Each form is read back by a reader of its own, with any names and numbers. Two forms are also
+compared with golden files.
 """
 
 import re
@@ -112,7 +112,7 @@ def test_markdown_shows_names_as_they_are():
 @pytest.mark.parametrize("kind", ["markdown", "comment", "annotations"])
 @pytest.mark.parametrize("text", ["short", "&" * 300, "🚀" * 300], ids=["short", "escaped", "wide"])
 def test_limits_hold(kind, text):
-    """Those of bytes here; those of annotations in the readers."""
+    """Limits of bytes are checked here; limits of annotations in the readers."""
     points = tuple(replace(SLOWER, name=f"{number} {text}", note=text) for number in range(600))
     many = replace(
         made(0),

@@ -200,18 +200,18 @@ def row(**changed):
         ("-DNO_TABLE", "does not export kvb_kernels"),
         ("-DLISTED={0}", "lists no kernels"),
         (row(op='"append"'), "op 'append' cannot be plugged in"),
-        (row(variant='"flash"'), "variant flash is taken"),
-        (row(variant='"plain"'), "variant plain is taken"),
-        (row(variant='"all"'), "variant all is taken"),
-        (row(variant='"Fast!"'), "variant 'Fast!' is no word"),
-        (row(variant="NULL"), "variant is no printable text"),
+        (row(variant='"flash"'), "variant flash already exists"),
+        (row(variant='"plain"'), "variant plain already exists"),
+        (row(variant='"all"'), "variant all already exists"),
+        (row(variant='"Fast!"'), "variant 'Fast!' is not a valid name"),
+        (row(variant="NULL"), "variant is not printable text"),
         (
             row(layout='"heads"'),
             r"layout 'heads' is not known \(one of: head, position, paged, blockt, block16\)",
         ),
         (row(dtype='"f64"'), "dtype 'f64' is not known"),
         (row(isa='"sse"'), "isa 'sse' is not known"),
-        (row(about='"two\\nlines"'), "about is no printable text"),
+        (row(about='"two\\nlines"'), "about is not printable text"),
         (row(takes="3"), "takes 3, which libkvbench.so does not know"),
         (row(run="NULL"), "decode.mine.head.f32.scalar has no function"),
         (
@@ -307,7 +307,7 @@ def test_a_combination_that_it_lacks(library, isa):
         (1, 4, {"mask": "block"}, "the mask block, and kvb_kernel.takes lacks KVB_TAKES_MASK"),
         (1, 1, {"softcap": 2.0}, "softcap, and kvb_kernel.takes lacks KVB_TAKES_SOFTCAP"),
         (16, 1, {"slopes": [0, 1]}, "slopes, and kvb_kernel.takes lacks KVB_TAKES_SLOPE"),
-        (129, 4, {}, "4 queries of a sequence with a window, which no plug-in is told of"),
+        (129, 4, {}, "4 queries of a sequence with a window, which plug-ins cannot take"),
     ],
 )
 def test_what_a_kernel_does_not_take(tmp_path, takes, queries, asked, said):

@@ -1,4 +1,4 @@
-"""A fleet on this machine: three workers that pass for hosts. What has finished is kept, whoever is
+"""A fleet on this machine: three workers act as hosts. Finished runs are kept, whichever process is
 lost.
 """
 
@@ -37,7 +37,7 @@ def _started(*words, **environment):
 
 @contextmanager
 def cluster(tmp_path, names):
-    """A scheduler, and a worker for each name; all are processes."""
+    """Processes: a scheduler, and a worker for each name."""
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         address = f"tcp://127.0.0.1:{free.getsockname()[1]}"
@@ -81,9 +81,7 @@ def _all_there(address, count):
 
 
 def twice(test):
-    """Dask may lose a worker that got no CPU for long: what fails is tried once more, from the
-    beginning.
-    """
+    """Run a test again once if it fails: Dask may lose a worker that got no CPU for long."""
 
     @functools.wraps(test)
     def tried(tmp_path):
@@ -110,7 +108,7 @@ def test_one_is_killed_and_the_others_come_back(tmp_path):
             for each in fleet(address, SWEEP, str(tmp_path / "there"), tmp_path / "here", told)
         }
     assert sorted(arrived) == ["a", "b", "c"]
-    assert arrived["b"].lost.startswith("its worker is gone; what it had finished is there in")
+    assert arrived["b"].lost.startswith("its worker is gone; the finished part is on the host in")
     for host in "ac":
         assert not arrived[host].lost and len(load(tmp_path / "here" / host).points) > 0
 

@@ -1,5 +1,4 @@
-"""Runs that something has brought here: what is copied, and what one that cannot be used costs the
-others."""
+"""Collected runs: what is copied, and that an unusable run does not affect the others."""
 
 import json
 import os
@@ -17,7 +16,7 @@ POINTS = made.READS[:2]
 
 @pytest.fixture
 def brought(tmp_path):
-    """Three runs of hosts a, b and c."""
+    """Three runs, of hosts a, b and c."""
     for host in "abc":
         path = made.directory(
             tmp_path / "there" / host, made.whole(POINTS, 2), POINTS, run=f"run-{host}"
@@ -44,8 +43,8 @@ def spoil(path, kind, secret):
 
 @pytest.mark.parametrize("kind", ["link", "pipe", "device"])
 def test_only_ordinary_files_are_copied(brought, tmp_path, capsys, kind):
-    """Of what can be made again the file alone is left out; without another file there is no
-    run.
+    """A missing file that can be made again is left out; without any other file the run is
+    refused.
     """
     if kind == "device" and os.getuid():
         pytest.skip("only root makes devices")

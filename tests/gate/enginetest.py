@@ -1,14 +1,14 @@
-"""Does the gate of engines tell the truth on this machine? Runs gates whose right answer is known,
-and keeps a table of what they said.
+"""Test the gate of engines on this machine: run gates with known right answers, and keep a table of
+their verdicts.
 
     python -m tests.gate.enginetest results/<machine>/engine-gate.csv [--minutes 60]
 
-same  base and head are two copies of one build of ggml: nothing may be found
-slow  each call of head takes a stated share longer: that must be found
+same  base and head are two copies of one build of ggml: no change may be found
+slow  each call of head takes longer by a stated share: that must be found
 
-Both sides are called through forward.c, which spins for that share of the time that the call has
-taken. Every gate is one line, and none is ever taken out. A line names the last commit that changed
-what measures or judges; those of earlier commits are kept, and do not count.
+Both sides are called through forward.c, which spins after a call for that share of its time. Every
+gate is one line, and no line is ever removed. A line names the last commit that changed what
+measures or judges. Lines of earlier commits are kept, but do not count.
 """
 
 import argparse

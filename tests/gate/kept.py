@@ -1,5 +1,5 @@
-"""What self-tests of the gate share: a table of gates whose right answer is known. Each gate is a
-line of it, and none is made twice. The next one is of the exercise that lacks most.
+"""A table of gates with known right answers, for the gate's self-tests. Each gate is a line, and no
+gate is repeated. The next gate is of the exercise that lacks most.
 """
 
 import csv
@@ -34,7 +34,7 @@ class Exercise:
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """`counts`: whether a line does; those that do not are kept."""
+    """`counts`: whether a line counts; other lines are kept."""
 
     path: Path
     columns: tuple[str, ...]
@@ -65,7 +65,7 @@ class Table:
         run: Callable[[Any, int], dict[str, Any]],
         minutes: float,
     ) -> None:
-        """Runs an exercise and the number of its gate, until none is left, or time."""
+        """Run the next exercise until none or no time is left."""
         end = time.monotonic() + 60 * minutes
         while time.monotonic() < end and (todo := _next(exercises, self.rows())):
             row = run(*todo)
@@ -75,7 +75,7 @@ class Table:
 
 
 def _next(exercises: Sequence[Any], rows: Sequence[Row]) -> tuple[Any, int] | None:
-    """The exercise of which the largest share is missing, and the number of its next gate."""
+    """The exercise with the largest missing share, and the number of its next gate."""
     made = {each: len(each.of(rows)) for each in exercises}
     left = [each for each in exercises if made[each] < each.wanted]
     least = min(left, key=lambda each: made[each] / each.wanted, default=None)
@@ -83,13 +83,13 @@ def _next(exercises: Sequence[Any], rows: Sequence[Row]) -> tuple[Any, int] | No
 
 
 def seed_of(*facts: Any) -> int:
-    """The gate's own, so that no two share their coins; and known, so that one can be repeated."""
+    """A gate's own seed: no two gates share coins, and each gate can be repeated."""
     return int.from_bytes(random.Random("".join(map(str, facts))).randbytes(3), "big")
 
 
 @dataclass(frozen=True, slots=True)
 class Held:
-    """A gate that was held. `said`: its JSON. `pairs`: as pairs_of() has them."""
+    """A gate that was run. `said`: its JSON. `pairs`: as pairs_of() returns them."""
 
     said: dict[str, Any]
     pairs: dict[str, float]
@@ -111,8 +111,8 @@ def held(*options: str) -> Held:
 
 
 def pairs_of(path: Path) -> dict[str, float]:
-    """From the screening, the noise of a pair (as half of them lie about the median of their
-    launch) and the share that the system disturbed; and how many launches there were.
+    """From the screening: the noise of a pair (from the middle half around the median of each
+    launch), the share of pairs that the system disturbed, and the number of launches.
     """
     import pandas as pd
 
@@ -132,7 +132,7 @@ def pairs_of(path: Path) -> dict[str, float]:
 
 
 def bound(seen: int, runs: int) -> float:
-    """Clopper and Pearson's upper one, at 95 %: of the share that is seen so often."""
+    """Clopper and Pearson's upper bound of a share, at 95 %."""
     from scipy.stats import beta
 
     return float(beta.ppf(0.95, seen + 1, runs - seen)) if seen < runs else 1.0

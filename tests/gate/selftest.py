@@ -1,17 +1,16 @@
-"""Does the gate tell the truth on this machine? Runs gates whose right answer is known, and keeps a
-table of what they said.
+"""Test the gate on this machine: run gates with known right answers, and keep a table of their
+verdicts.
 
     python -m tests.gate.selftest results/<machine>/gate [--minutes 60]
 
-same          base and head are one build: nothing may be found
-rebuild       the same code linked in another order: where it lies must not count
-slow          head reads a share of the rows of some kernels once more: that must be found
-contaminated  one build beside another program that reads memory, on and off at random: nothing may
-              be found
+same          base and head are one build: no change may be found
+rebuild       the same code linked in another order: its addresses must not count
+slow          head reads a share of the rows of some kernels again: that must be found
+contaminated  one build beside another program that reads memory at random times: no change may be
+              found
 
-Every run is one line of runs.csv in that folder. Runs that are there are not repeated, so that the
-exercises can be spread over as many evenings as they need; the next one is of the exercise that
-lacks most.
+Every run is one line of runs.csv in that folder. Existing runs are not repeated, so the exercises
+can be spread over several evenings. The next run is of the exercise that lacks most.
 """
 
 import argparse
@@ -64,7 +63,7 @@ COLUMNS = (
 
 @dataclass(frozen=True, slots=True)
 class Exercise(kept.Exercise):
-    """`options` of head's CMakeLists.txt, in which {} is the run's number. `only`: what is made
+    """`options`: of head's CMakeLists.txt; {} is the run's number. `only`: which points become
     slower, a glob.
     """
 
@@ -117,7 +116,7 @@ def main() -> None:
 
 
 def summary(rows: list[dict[str, str]]) -> Iterator[str]:
-    """What the runs prove, a line for each exercise and case."""
+    """What the runs prove: a line for each exercise and case."""
     for exercise in EXERCISES:
         own = exercise.of(rows)
         if not own:
@@ -136,7 +135,7 @@ def summary(rows: list[dict[str, str]]) -> Iterator[str]:
 
 
 def _run(exercise: Exercise, number: int) -> dict[str, object]:
-    """The line of runs.csv."""
+    """Run a gate; return its line of runs.csv."""
     seed = seed_of(exercise, number)
     base = build(".")
     with tempfile.TemporaryDirectory() as folder:
@@ -148,7 +147,7 @@ def _run(exercise: Exercise, number: int) -> dict[str, object]:
 
 
 def _altered(folder: Path, options: list[str]) -> Build:
-    """The tree around, with other defaults of its options."""
+    """A copy of the tree with other defaults of its options."""
     shutil.copytree(ROOT / "kernels", folder / "kernels")
     shutil.copy(ROOT / "pyproject.toml", folder)
     lists = folder / "kernels" / "CMakeLists.txt"
@@ -197,8 +196,8 @@ def _row(exercise: Exercise, number: int, seed: int, found: Held) -> dict[str, o
 
 @contextmanager
 def _hog(kind: str, seed: int) -> Iterator[None]:
-    """Another program of the machine, as far as the gate knows: it reads memory on all CPUs, on and
-    off by dice.
+    """A process that reads memory on all CPUs at random times; for the gate it is another
+    program.
     """
     if not kind:
         yield
@@ -213,7 +212,7 @@ def _hog(kind: str, seed: int) -> Iterator[None]:
 
 
 def hog(kind: str, seed: int) -> None:
-    """`random`: for tenths of a second to some seconds; `launches`: for about as long as launches
+    """`random`: for tenths of a second to a few seconds. `launches`: about as long as launches
     take.
     """
     import os

@@ -1,5 +1,5 @@
-"""Builds of small projects of the same form as ours: revisions, the working tree, libraries, and
-what can go wrong.
+"""Builds of small projects in the form of ours: revisions, the working tree, libraries; and
+failures.
 """
 
 import ctypes
@@ -53,7 +53,7 @@ def cache(tmp_path, monkeypatch):
 
 @pytest.fixture
 def tree(tmp_path, cache):
-    """One commit, tagged v1, whose answer is 1."""
+    """A tree with one commit, tagged v1, whose answer is 1."""
     tree = tmp_path / "project"
     (tree / "kernels").mkdir(parents=True)
     (tree / "kernels" / "CMakeLists.txt").write_text(CMAKE)
@@ -149,7 +149,7 @@ def test_a_wheel_is_the_library_in_it(tmp_path, cache):
     )
     for content in (b"", made.library.read_bytes()):
         wheel.write_bytes(content)
-        with pytest.raises(BadLibrary, match="is no wheel of kvbench"):
+        with pytest.raises(BadLibrary, match="is not a wheel of kvbench"):
             build(str(wheel))
     with pytest.raises(BadLibrary, match="cannot read .*other.whl"):
         build(str(tmp_path / "other.whl"))
@@ -157,7 +157,7 @@ def test_a_wheel_is_the_library_in_it(tmp_path, cache):
 
 def test_no_library(tmp_path):
     (tmp_path / "words.so").write_text("words")
-    with pytest.raises(BadLibrary, match="is no library"):
+    with pytest.raises(BadLibrary, match="is not a library"):
         build(str(tmp_path / "words.so"))
     with pytest.raises(BadLibrary, match="cannot read .*missing.so"):
         build(str(tmp_path / "missing.so"))
@@ -173,7 +173,7 @@ def test_no_revision(tree, tmp_path, cache):
         with pytest.raises(BadArgument, match="neither a revision") as caught:
             build(asked, tree)
         assert "fetch-depth: 0" in caught.value.hint
-    with pytest.raises(BadArgument, match="no source tree"):
+    with pytest.raises(BadArgument, match="not in a source tree"):
         build("v1", tmp_path)
     git(tree, "rm", "-r", "--cached", "kernels")
     git(tree, "commit", "-m", "without")
@@ -220,7 +220,7 @@ endif()
 
 
 def test_some_tiers_alone_are_built_where_both_sides_can(tree, cache):
-    """The answer is 72 where two tiers are asked for. Kept builds of all and of some are told
+    """The answer is 72 if two tiers are asked for. Builds with all tiers and with some are kept
     apart.
     """
     path = tree / "kernels" / "CMakeLists.txt"
@@ -256,7 +256,7 @@ def test_a_library_is_held_against_a_whole_build(tree):
 
 
 def test_tiers_that_are_measured():
-    """The plainest one and that of the points; all where a suite names them itself."""
+    """The plainest tier and the points' own; all tiers if a suite names tiers itself."""
     library = default_library()
     plainest, best = library.isas()[0], library.isa()
     assert tiers(Request()) == tuple(dict.fromkeys((plainest, best)))
@@ -274,9 +274,7 @@ def test_tiers_that_are_measured():
     ],
 )
 def test_the_switch_of_the_kernels(tmp_path, asked, built):
-    """What it builds stands in the line that kvb_build() answers; a word that it does not know is
-    one line.
-    """
+    """kvb_build() reports what the switch builds; an unknown word gives one line."""
     kernels = Path(__file__).resolve().parents[2] / "kernels"
     done = subprocess.run(
         [tools().cmake, "-S", kernels, "-B", tmp_path, f"-DKVB_TIERS={asked}"],

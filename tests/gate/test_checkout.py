@@ -1,4 +1,4 @@
-"""Two revisions of a small project that is not ours, built by its own command."""
+"""Two revisions of another small project, built by its own command."""
 
 import ctypes
 import re
@@ -21,7 +21,7 @@ LIBRARY = "build/libsmall.so"
 
 @pytest.fixture
 def project(tmp_path):
-    """One commit, tagged v1, whose answer is 1."""
+    """A project with one commit, tagged v1, whose answer is 1."""
     project = tmp_path / "small"
     project.mkdir()
     write(project, SOURCE, part=0)
@@ -72,12 +72,12 @@ def test_a_revision_and_the_files_as_they_stand(project, places):
     assert (base.text, head.text) == (f"v1 ({commit[:7]})", "working tree of small")
     assert base.tree == said(project, "rev-parse", "v1^{tree}").strip()
     for side, (begun, ended) in zip((base, head), (lines[:2], lines[2:]), strict=True):
-        assert begun.startswith(f"building {side.text}, which no budget counts; it prints to ")
+        assert begun.startswith(f"building {side.text}, outside the budget; its output goes to ")
         assert re.fullmatch(r"built in .*(s|min)", ended)
 
 
 def test_nothing_is_left_and_the_checkout_stays_as_it_is(project, places):
-    """Its index too, which holds a file of which another state lies there."""
+    """Its index too, which holds another state of a file than the folder."""
     write(project, SOURCE, part=6)
     git(project, "add", "part.h")
     write(project, SOURCE, part=7)
@@ -118,7 +118,7 @@ def test_files_that_git_would_commit(project, places):
 
 
 def test_what_the_command_is_told(project, places, monkeypatch):
-    """And what a hook that runs the gate has is not."""
+    """It is not told the variables of a hook that runs the gate."""
     git(project, "commit", "--allow-empty", "-m", "two")
     commits = [said(project, "rev-parse", word).strip() for word in ("v1", "HEAD")]
     monkeypatch.setenv("GIT_INDEX_FILE", "elsewhere")
@@ -161,23 +161,33 @@ def test_a_library_among_its_links(project, places):
 @pytest.mark.parametrize(
     ("more", "error", "words", "hint"),
     [
-        ({"product": "/usr/lib/x.so"}, BadArgument, "no path in the checkout", "by its path"),
-        ({"product": "build/../../x.so"}, BadArgument, "no path in the checkout", "by its path"),
-        ({"product": ""}, BadArgument, "no path in the checkout", "by its path"),
-        ({"base": "never"}, BadArgument, "never is no revision", "fetch-depth: 0"),
-        ({"head": "--help"}, BadArgument, "--help is no revision", "fetch-depth: 0"),
+        ({"product": "/usr/lib/x.so"}, BadArgument, "not a path in the checkout", "by its path"),
+        ({"product": "build/../../x.so"}, BadArgument, "not a path in the checkout", "by its path"),
+        ({"product": ""}, BadArgument, "not a path in the checkout", "by its path"),
+        ({"base": "never"}, BadArgument, "never is not a revision", "fetch-depth: 0"),
+        ({"head": "--help"}, BadArgument, "--help is not a revision", "fetch-depth: 0"),
         ({"product": "build/libsmal.so"}, BadLibrary, "left no build", f"did you mean {LIBRARY}"),
-        ({"command": "true"}, BadLibrary, "v1 .* left no build/libsmall.so", "the whole log is"),
-        ({"command": "exit 3"}, BadLibrary, "v1 .*: it ended with exit code 3", "the whole log is"),
-        ({"command": "kill $$"}, BadLibrary, "it ended with exit code 143", "the whole log is"),
-        ({"command": "nosuch"}, BadLibrary, "nosuch: .*not found", "the whole log is"),
+        (
+            {"command": "true"},
+            BadLibrary,
+            "v1 .* did not make build/libsmall.so",
+            "the full log is",
+        ),
+        ({"command": "exit 3"}, BadLibrary, "v1 .*: it ended with exit code 3", "the full log is"),
+        ({"command": "kill $$"}, BadLibrary, "it ended with exit code 143", "the full log is"),
+        ({"command": "nosuch"}, BadLibrary, "nosuch: .*not found", "the full log is"),
         (
             {"command": f"{BUILD}; cp {LIBRARY} build/other.so", "product": "build/*.so"},
             BadArgument,
             "fits build/libsmall.so, build/other.so",
             "name one",
         ),
-        ({"command": f"mkdir build; echo > {LIBRARY}"}, BadLibrary, "is no library", "--product"),
+        (
+            {"command": f"mkdir build; echo > {LIBRARY}"},
+            BadLibrary,
+            "is not a library",
+            "--product",
+        ),
         (
             {"command": f"mkdir build; ln -s '{sys.executable}' {LIBRARY}"},
             BadArgument,
@@ -210,11 +220,11 @@ def test_places_that_are_no_checkout(tmp_path, project, places, monkeypatch):
             built(source, **more).__enter__()
         assert caught.value.hint
 
-    refused(BadArgument, "never is no git repository", tmp_path / "never")
+    refused(BadArgument, "never is not a git repository", tmp_path / "never")
     git(tmp_path, "init", "empty")
     refused(BadArgument, "has no commit yet", tmp_path / "empty", base="HEAD")
     git(tmp_path, "clone", "--bare", project, "bare")
-    refused(BadArgument, "bare has no files that stand for", tmp_path / "bare")
+    refused(BadArgument, "bare has no files for", tmp_path / "bare")
     with built(tmp_path / "bare", head="HEAD", every=True) as (base, _):
         assert answer(base) == 1
     (project / ".git" / "worktrees").write_text("in the way")
@@ -246,7 +256,7 @@ with products(Path(sys.argv[1]), sys.argv[2], "x.so", "v1", "v1", every=True):
 
 @pytest.mark.parametrize("name", ["SIGTERM", "SIGKILL"])
 def test_a_gate_that_is_ended_ends_the_command(project, places, tmp_path, name):
-    """Whichever process it has become. What a killed one leaves is removed by the next."""
+    """Whatever process the command has become. The next gate removes what a killed gate left."""
     begun = tmp_path / "begun"
     command = f"(setsid sleep 1000 & echo $! >> {begun}); echo $$ >> {begun}; sleep 1000; true"
     gate = subprocess.Popen([sys.executable, "-c", GATE, project, command], stderr=subprocess.PIPE)

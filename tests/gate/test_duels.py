@@ -1,4 +1,4 @@
-"""From pairs to launches: which pairs count, and what a launch is worth."""
+"""From pairs to launches: which pairs count, and the value of a launch."""
 
 import math
 from dataclasses import replace
@@ -42,7 +42,7 @@ def test_what_every_pair_suffers_is_usual():
 
 
 def test_what_every_pair_of_a_point_suffers_is_usual_for_it():
-    """A long pass meets more switches than short ones, whose pairs are most of a run."""
+    """A long pass has more switches than the short ones that are most of a run."""
     long, short = (
         replace(DECODE, dtype="f32"),
         [replace(DECODE, dtype=dtype) for dtype in ("f16", "bf16", "i8", "e4m3")],
@@ -57,9 +57,7 @@ def test_what_every_pair_of_a_point_suffers_is_usual_for_it():
 
 
 def test_which_side_was_slower_has_no_part_in_it():
-    """The same pairs with the names of the sides exchanged: the same pairs are left, and all values
-    change their sign.
-    """
+    """With the sides' names exchanged, the same pairs count, and all values change their sign."""
     pairs = [(1e-3, 1.1e-3), (1e-3, 5e-3), (2e-3, 1e-3), (1e-3, 0.9e-3)]
     one = only([duel(n, pairs, steal=(1,)) for n in range(3)])
     other = only([duel(n, [(b, a) for a, b in pairs], steal=(1,)) for n in range(3)])
@@ -96,6 +94,6 @@ def test_points_are_apart():
 
 
 def test_noise_is_that_of_half_of_the_pairs():
-    """0, ±1 % and two far out: half of the pairs lie within 1 % of the median."""
+    """0, ±1 % and two far out: half of the pairs are within 1 % of the median."""
     pairs = [(1e-3, 1e-3 * math.exp(x)) for x in (-3.0, -0.01, -0.01, 0.0, 0.0, 0.01, 0.01, 3.0)]
     assert only([duel(0, pairs)]).noise == pytest.approx(0.02 / 1.349, rel=0.05)

@@ -1,6 +1,4 @@
-"""A gate for two builds of another engine: what its sides are, and what it makes of played
-records.
-"""
+"""A gate of two builds of another engine: its sides, and its conclusions from played records."""
 
 import csv
 import hashlib
@@ -27,7 +25,7 @@ FAMILY = "decode.ggml.position.q8_0"
 
 
 def made(path, content=b""):
-    """A file that begins as a library of this machine does."""
+    """A file that begins like a library of this machine."""
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_bytes(Path("/proc/self/exe").read_bytes()[:64] + content)
     return str(path)
@@ -41,7 +39,7 @@ def paths(tmp_path):
 
 @pytest.fixture
 def planned(paths):
-    """What two builds of ggml are to be measured on."""
+    """The points for two builds of ggml."""
 
     def of(base=paths[0], head=paths[1], axes=SMALL, **asked):
         sides = (engine_side("ggml", each) for each in (base, head))
@@ -75,9 +73,9 @@ def test_an_interpreter_is_told_by_the_version_that_it_has(tmp_path):
     ("engine", "name", "kind", "said"),
     [
         ("ggml", "HEAD", BadArgument, "neither a library nor an interpreter"),
-        ("ggml", "text", BadLibrary, "is no library"),
+        ("ggml", "text", BadLibrary, "is not a library"),
         ("ggml", "folder", BadLibrary, "it is a folder"),
-        ("numpy", "libggml.so", Refused, "takes no library but its own"),
+        ("numpy", "libggml.so", Refused, "only takes its own library"),
         ("numpy", "python", Refused, "Permission denied"),
     ],
 )
@@ -155,7 +153,7 @@ def test_a_slower_build_is_a_regression_and_names_its_family(planned):
 
 
 def test_a_control_that_changes_contaminates(planned):
-    """A player that takes controls for points like others makes head slow there, too."""
+    """A player that treats controls like other points makes head slow there too."""
 
     def execute(job):
         return player(slower(0.1, FAMILY))(replace(job, plan=replace(job.plan, controls=())))
@@ -195,7 +193,7 @@ engine = "all"
 
 
 def test_nothing_is_played(monkeypatch, capsys, tmp_path):
-    """One interpreter on both sides, in a single launch: of that nothing is clear."""
+    """One interpreter on both sides, in a single launch: nothing is clear."""
     monkeypatch.setattr("kvbench.cli.compare.gate.say_busy", lambda hint: None)
     suite, base = tmp_path / "x.toml", sys.executable
     suite.write_text(SUITE)
@@ -241,7 +239,7 @@ def test_exit_codes(monkeypatch, capsys, paths, execute, code, said):
         ("--engine=", Exit.USAGE, "--engine: ''"),
         ("--engine ggml --dtype i8", Exit.USAGE, "ggml@base has no position i8"),
         ("--engine ggml --only nothing.*", Exit.USAGE, "--only nothing.*"),
-        ("--engine numpy", Exit.REFUSED, "takes no library but its own"),
+        ("--engine numpy", Exit.REFUSED, "only takes its own library"),
         ("--engine ggml --suite gate", Exit.USAGE, "no engine but ours"),
     ],
 )

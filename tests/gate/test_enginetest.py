@@ -1,6 +1,4 @@
-"""The self-test of the gate of engines: what it plants is what it says, and its table loses
-nothing.
-"""
+"""The self-test of the gate of engines plants what it says, and its table loses nothing."""
 
 import csv
 import ctypes
@@ -106,7 +104,7 @@ def test_a_line_names_the_last_commit_that_changed_the_gate(monkeypatch, tmp_pat
 
 @pytest.fixture
 def played(monkeypatch, tmp_path):
-    """Of a commit, as many gates as are asked for, of which none takes time; and all lines."""
+    """Play `wanted` gates of a commit, none of which takes time; return all lines."""
     monkeypatch.setattr(enginetest, "known", lambda engine: Known(engine, version="1.2"))
     monkeypatch.setattr(
         enginetest, "_run", lambda exercise, number, facts: facts | line(exercise, number)
@@ -146,8 +144,8 @@ def test_what_lacks_most_comes_first(played):
 
 
 def test_what_the_lines_prove():
-    """The bounds without a hit or a miss have a closed form; the other is of a table of Clopper and
-    Pearson's.
+    """Bounds with no hits or no misses have a closed form; the other one is from a table of Clopper
+    and Pearson's.
     """
     same, slight, heavy = EXERCISES
     words = {
@@ -170,7 +168,7 @@ def test_what_the_lines_prove():
 
 
 def test_a_gate_is_one_line():
-    """Its effect is that of the family of most points."""
+    """Its effect is that of the family with most points."""
     blank = incomparable("decode.ggml.position.f16/b1", "decode.ggml.position.f16 DRAM", "", "")
     measured = {"effect": 0.02, "low": 0.01, "high": 0.03, "detectable": 0.015}
     point = replace(blank, verdict=REGRESSION, **measured)
@@ -201,7 +199,7 @@ def test_a_gate_in_which_nothing_was_measured_is_a_line_too():
 
 @pytest.mark.parametrize("path", TABLES, ids=lambda path: path.parent.name)
 def test_the_lines_that_are_shown_hold_what_they_must(path):
-    """Of the last commit: no gate of one build may find a change."""
+    """Of the last commit: no gate of a build against itself may find a change."""
     with path.open(newline="") as file:
         rows = list(csv.DictReader(file))
     assert rows and rows[0].keys() == {*COLUMNS}

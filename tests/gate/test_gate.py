@@ -1,4 +1,4 @@
-"""A gate from two libraries to its verdict; most of them played, so that nothing is really
+"""A gate from two libraries to its verdict. Most gates are played, so that nothing is really
 measured.
 """
 
@@ -96,8 +96,8 @@ def test_the_same_file_is_not_measured():
 
 
 def test_controls_are_base_on_both_sides():
-    """In the launches of the candidates, of which they are; where these, too, become slower nothing
-    is confirmed.
+    """Controls run in the candidates' launches and are drawn from them. If they also become slower,
+    nothing is confirmed.
     """
     jobs = []
     found = played(execute=lambda job: (jobs.append(job), player(slower(0.1))(job))[1])
@@ -133,7 +133,7 @@ def test_what_fails_is_told():
 
 @pytest.mark.parametrize("old", [(), ("base",), ("head",), ("base", "head")])
 def test_what_a_build_of_before_cannot_measure_is_missing(old, tmp_path, monkeypatch):
-    """Such a build reads nothing between passes; all other points are measured."""
+    """Such a build cannot read memory between passes; all other points are measured."""
     grid = "q_heads = 4\nkv_heads = 2\nhead_dim = 32\ncontext = 96\nbetween = [0, 4096]\n"
     suite = tmp_path / "x.toml"
     suite.write_text(f'question = "?"\n[axes]\n{grid}')
@@ -149,7 +149,7 @@ def test_what_a_build_of_before_cannot_measure_is_missing(old, tmp_path, monkeyp
 
 @pytest.mark.parametrize("side", ["base", "head"])
 def test_points_of_new_kinds_are_missing_where_a_build_refuses_them(side, tmp_path, monkeypatch):
-    """Here it refuses sinks. Pairs are of two kernels that both sides have."""
+    """Here a build refuses sinks. Pairs need two kernels that both sides have."""
     suite, real = tmp_path / "x.toml", missing.decode_task
     grid = "q_heads = 4\nkv_heads = 2\nhead_dim = 32\ncontext = 96\n"
     grid += 'dtype = ["f16+q8_0", "f16"]\nsinks = "all"\nv_dim = [0, 64]'
@@ -215,9 +215,7 @@ def test_what_is_not_clear_is_measured_again_while_there_is_time():
 
 
 class Clocked:
-    """Visits take `each` seconds by a clock of their own, and a worker is ended where its time is
-    up.
-    """
+    """Visits take `each` seconds of a clock of their own; a worker ends when its time is up."""
 
     def __init__(self, monkeypatch, execute, each):
         self.now, self.execute, self.each = 0.0, execute, each
@@ -237,7 +235,7 @@ class Clocked:
 @pytest.mark.parametrize("each", [0.01, 0.5, 100.0])
 @pytest.mark.parametrize("ratio", [SAME, slower(0.1, "decode.flash.head"), slower(0.1, "decode.")])
 def test_a_budget_is_a_bound(monkeypatch, budget, each, ratio):
-    """Whatever a visit takes, and however much has to be confirmed."""
+    """For visits of any length, and any number of candidates to confirm."""
     clocked = Clocked(monkeypatch, player(ratio), each)
     measured = Stages(_plan(), MACHINE, budget, clocked)
     seen = list(measured.measure())
@@ -251,8 +249,8 @@ def test_a_budget_is_a_bound(monkeypatch, budget, each, ratio):
 
 @pytest.mark.parametrize("each", [0.01, 0.05, 0.2, 0.5])
 def test_what_is_slower_is_confirmed_within_the_budget(monkeypatch, each):
-    """Some ten points: even where a visit takes 0.5 s, there is time for seven launches of all, and
-    for seven of those found.
+    """About ten points: even if a visit takes 0.5 s, there is time for seven launches of all points
+    and seven of the candidates.
     """
     clocked = Clocked(monkeypatch, player(slower(0.1, "decode.flash.head.i8")), each)
     found = played(
@@ -265,7 +263,9 @@ def test_what_is_slower_is_confirmed_within_the_budget(monkeypatch, each):
 
 
 def test_a_budget_that_ends_it_is_told(monkeypatch):
-    """Within the first launch: what was not visited is missing, and nothing is called the same."""
+    """Within the first launch: points that were not visited are missing, and no point is called the
+    same.
+    """
     clocked = Clocked(monkeypatch, player(), 2.0)
     found = played(budget=30.0, execute=clocked)
     assert clocked.now <= 36 and found.verdict == INCONCLUSIVE
@@ -278,7 +278,7 @@ def test_a_budget_that_ends_it_is_told(monkeypatch):
 
 
 def test_candidates_that_no_time_is_left_for_are_told(monkeypatch):
-    """All of the budget is gone when the screening ends: seven launches of so many visits."""
+    """Screening uses all of the budget: seven launches of that many visits."""
     points = len(POINTS)
     clocked = Clocked(monkeypatch, player(slower(0.1, "decode.")), 0.9 * 100 / 7 / points)
     measured = Stages(_plan(), MACHINE, 100.0, clocked)
@@ -302,8 +302,8 @@ def test_launches_are_numbered_on_and_have_coins_of_their_own():
 
 
 def test_a_plug_in_can_be_a_side(tmp_path):
-    """Two builds of the documented one: the installed library's own kernels are the same under
-    both, and not measured.
+    """Two builds of the documented plug-in. The installed library's kernels are the same under
+    both, and are not measured.
     """
     one = '-DLISTED={"decode", "right", "head", "f32", ISA, "for tests", 1, 0, right}'
     paths = [build_plugin(tmp_path / f"{name}.so", one) for name in "ab"]
@@ -318,7 +318,7 @@ def test_a_plug_in_can_be_a_side(tmp_path):
 
 @pytest.fixture
 def sides(tmp_path):
-    """Options that name two files that differ, of one library."""
+    """Options that name two different files of one library."""
     paths = []
     for name in "ab":
         (tmp_path / name).mkdir()
@@ -363,7 +363,7 @@ def test_text_says_what_would_have_been_seen(monkeypatch, capsys, sides):
 def test_one_cause_is_one_line_and_one_failure(
     monkeypatch, capsys, sides, tmp_path, share, pattern, code, line, failed
 ):
-    """Also where no point or narrow family is slower by enough."""
+    """Even if no single point or narrow family is slower by enough."""
     monkeypatch.setattr("kvbench.runner.launch", player(slower(share, pattern)))
     out = output_of(capsys, "gate", *sides, "--export", f"junit={tmp_path}/gate.xml", code=code)
     assert f"  {line}" in out and "decode.flash.paged" not in out.partition("GB/s")[0]

@@ -1,4 +1,4 @@
-"""A gate of two builds of a plug-in; and what else a file may be that is named for one."""
+"""A gate of two builds of a plug-in, and other files that may be given for one."""
 
 import shutil
 import subprocess
@@ -21,7 +21,7 @@ _SCORED = "score *= w->scale;"
 
 
 def _example(path, slow=""):
-    """The documented plug-in; `slow`: what each score does beside."""
+    """The documented plug-in. `slow`: extra work for each score."""
     text = (ROOT / "kernels" / "example" / "plugin.c").read_text()
     assert text.count(_SCORED) == 1
     path.with_suffix(".c").write_text(text.replace(_SCORED, f"{_SCORED}{slow}"))
@@ -39,9 +39,7 @@ def _example(path, slow=""):
 
 
 def test_two_builds_of_a_plug_in_are_measured_on_its_own_points(tmp_path):
-    """Base on the left and head on the right, by their bytes; and a visit that is really made has
-    pairs.
-    """
+    """Their bytes decide which is base and which is head; a visit that is really made has pairs."""
     base = _example(tmp_path / "base.so")
     head = _example(tmp_path / "head.so", " for (volatile int i = 0; i < 100; i++) { }")
     found = rivals(base, head, Request(seed=1), tmp_path / "copies")
@@ -93,6 +91,6 @@ def test_a_file_that_is_neither_is_refused(tmp_path, capsys):
 
 def test_a_plug_in_is_not_held_against_a_library(tmp_path, capsys):
     path = _example(tmp_path / "one.so").library
-    assert "is a plug-in, and libkvbench.so" in errors_of(
+    assert "is a plug-in, but libkvbench.so" in errors_of(
         capsys, "gate", "--base", str(path), "--head", str(INSTALLED), code=Exit.NOTHING
     )

@@ -1,5 +1,5 @@
-"""The self-test's own bookkeeping: nothing is repeated, nothing is lost, and what its runs prove is
-worked out right.
+"""The self-test's own tables: nothing is repeated or lost, and its conclusions are computed
+right.
 """
 
 import csv
@@ -34,7 +34,7 @@ def row(exercise, number, verdict="EQUIVALENT"):
 
 @pytest.fixture
 def played(monkeypatch, tmp_path):
-    """As many runs as asked for, of which none takes time."""
+    """Play that many runs, none of which takes time."""
     monkeypatch.setattr(selftest, "_run", lambda exercise, number: row(exercise, number))
 
     def run(*options):
@@ -66,7 +66,7 @@ def test_it_goes_on_where_it_stopped(played, tmp_path):
     ("seen", "runs", "bound"), [(0, 60, 1 - 0.05 ** (1 / 60)), (0, 20, 0.1391), (1, 20, 0.2161)]
 )
 def test_bounds(seen, runs, bound):
-    """Without an alarm it has a closed form; the others are from tables of Clopper and
+    """The bound without an alarm has a closed form; the others are from tables of Clopper and
     Pearson's.
     """
     assert selftest.bound(seen, runs) == pytest.approx(bound, abs=1e-4)

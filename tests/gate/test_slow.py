@@ -1,4 +1,4 @@
-"""The slowdown that a library can be built with reads the rows that it says, and no others."""
+"""A library built with the slowdown reads the rows that it says, and no others."""
 
 from pathlib import Path
 
@@ -18,7 +18,7 @@ def raw():
 
 @pytest.fixture(scope="module")
 def slowed(tmp_path_factory):
-    """By compile definitions: reads again what `units` of a cache say."""
+    """Build with compile definitions that read again what `units` of a cache say."""
     made: dict[tuple[str, ...], Slowed] = {}
 
     def of(*definitions: str) -> Slowed:
@@ -74,7 +74,7 @@ def unit(head: int, heads: int, first: int, count: int) -> list[int]:
     ("share", "tokens"), [("0.05", 25), ("0.10", 50), ("0.5", 250), ("1", 500)]
 )
 def test_the_first_rows_of_a_threads_units(raw, slowed, share, tokens):
-    """Head by head, an empty unit between them: the rows of a plane lie one after another."""
+    """Head by head, with an empty unit between them: the rows of a plane lie one after another."""
     with Bound(raw, shape("head"), [CAPACITY]) as bound:
         c = bound.cache
         units = [unit(1, 1, 50, 350), unit(2, 1, 0, 0), unit(2, 1, 0, 150)]

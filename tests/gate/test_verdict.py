@@ -1,5 +1,5 @@
-"""What a gate makes of launches, from thousands of made-up suites: it must not cry wolf, and must
-see what is there.
+"""The gate's conclusions from thousands of made-up suites: no false alarms, and real changes are
+seen.
 """
 
 import math
@@ -49,7 +49,7 @@ def suite(values, points=POINTS, beside=None):
 
 
 def gated(first, again, points=POINTS, **facts):
-    """As a gate goes: launches over all points, and fresh ones for the candidates."""
+    """Judge as a gate does: launches over all points, and fresh ones for the candidates."""
     screen = screened(suite(first, points, **facts))
     chosen = {duel.point for row in screen.candidates for duel in row.members}
     fresh = None
@@ -66,13 +66,13 @@ def said(course, missing=(), notes=()):
 
 @pytest.mark.parametrize("noise", PAIRED)
 def test_no_suite_without_a_change_is_red(noise):
-    """The chance is a few in ten thousand; here are 60 of each kind."""
+    """The chance is a few in ten thousand; here are 60 suites of each kind."""
     words = [gated(*noise((2, len(POINTS), LAUNCHES))).verdict for _ in range(60)]
     assert REGRESSION not in words and IMPROVEMENT not in words
 
 
 def shifted(slow, noise=0.015):
-    """Two stages of suites in which the points of `slow` take so much longer."""
+    """Two stages of suites in which the points of `slow` take longer by that share."""
     values = DICE.normal(0, noise, (2, len(POINTS), LAUNCHES))
     for place, share in slow.items():
         values[:, place] += math.log1p(share)
@@ -90,7 +90,7 @@ def shifted(slow, noise=0.015):
     ids=["one point 8 %", "a family 8 %", "all 4 %", "one point 5 %"],
 )
 def test_a_slowdown_is_found(slow, least):
-    """In 30 suites, where a launch is worth 1.5 % of noise."""
+    """In 30 suites, with 1.5 % of noise in a launch."""
     found = [gated(*shifted(slow)) for _ in range(30)]
     assert sum(each.verdict == REGRESSION for each in found) >= least
     names = {POINTS[place].name for place in slow}
@@ -99,7 +99,7 @@ def test_a_slowdown_is_found(slow, least):
 
 
 def test_confirmation_holds_for_all_candidates_together():
-    """The one chance in a hundred is that of any of them, not of each."""
+    """The chance of one in a hundred is for any of them together, not for each."""
     suites, candidates = 500, 12
     first = shifted(dict.fromkeys(range(24), 0.1))[0][:candidates]
     screen = screened(suite(first, POINTS[:candidates]))
@@ -113,8 +113,8 @@ def test_confirmation_holds_for_all_candidates_together():
 
 
 def test_the_detectable_effect_is_detected():
-    """Nine times in ten, as printed: a point alone, slower by what its own row says could have been
-    seen; also where there were more launches to find candidates than to confirm them.
+    """As printed: nine times in ten, for a single point that is slower by what its row says could
+    have been seen; also with more screening launches than confirming ones.
     """
     for screening in (LAUNCHES, 2 * LAUNCHES):
         seen = np.median([row.detectable for row in gated(*uneven({}, screening)).points])
@@ -129,8 +129,8 @@ def test_the_detectable_effect_is_detected():
 
 
 def uneven(slow, screening):
-    """As shifted(), with noise that is larger than the smallest effect, and so many launches of the
-    first stage.
+    """Like shifted(), with noise above the smallest effect, and that many launches of the first
+    stage.
     """
     stages = (
         DICE.normal(0, 0.06, (len(POINTS), screening)),
@@ -151,7 +151,7 @@ def test_what_fresh_launches_do_not_show_is_no_change():
 
 
 def test_a_candidate_that_nothing_confirmed_is_no_change():
-    """Where there was no time for fresh launches."""
+    """For want of time for fresh launches."""
     found = said(Course(screened(suite(shifted({3: 0.1})[0])), None, None, LAUNCHES))
     (row,) = [row for row in found.points if row.name == POINTS[3].name]
     assert found.verdict == INCONCLUSIVE and row.verdict == INCONCLUSIVE
@@ -166,7 +166,7 @@ def test_a_change_that_its_witness_shares_is_the_machines():
 
 
 def test_controls_that_alarm_say_so():
-    """Whatever makes base slower than itself makes candidates slower: nothing is confirmed."""
+    """What makes base slower than itself also makes candidates slower: nothing is confirmed."""
     values = shifted({3: 0.1, 21: 0.1, 22: 0.1, 23: 0.1})[0]
     screen, fresh = (
         screened(suite(shifted({3: 0.1})[0])),
@@ -201,8 +201,8 @@ def test_a_control_that_fails_is_told():
 
 
 def test_what_fails_in_fresh_launches_is_told():
-    """Though the screening had nothing against it; its family is then another, and its figures are
-    not quoted.
+    """Even if the screening was fine. Its family is then another one, and its figures are not
+    quoted.
     """
     points = [
         replace(POINTS[0], shape=replace(POINTS[0].shape, context=context))
@@ -255,7 +255,7 @@ def test_failed_and_disturbed_points_are_told():
     ],
 )
 def test_what_head_lacks_is_not_fine(share, rest, whole_of_it):
-    """A kernel that vanished is no improvement, however the others do."""
+    """A kernel that vanished is not an improvement, however good the others are."""
     first, again = shifted(dict.fromkeys(range(len(POINTS)), share), 0.005)
     screen, fresh = screened(suite(first)), screened(suite(again))
     course = Course(screen, fresh, None, LAUNCHES)

@@ -1,4 +1,4 @@
-"""kvbench history accept: what it keeps, resets and refuses."""
+"""kvbench history accept: what it stores, resets and refuses."""
 
 import json
 import multiprocessing
@@ -33,7 +33,9 @@ def accepting(root, point, run, *more):
 
 
 def test_two_who_accept_at_once_lose_nothing(root):
-    """One reads what is accepted while another holds the lock, and waits for what that writes."""
+    """One process reads the accepted steps while another holds the lock; it must wait for the
+    other's write.
+    """
     history, (fell, *_) = load(root, print), [made.points(POINTS)[FELL].name]
     other = {
         "run": STEPPED,

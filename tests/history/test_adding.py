@@ -1,4 +1,4 @@
-"""Adding a run where the disk is full."""
+"""Adding a run on a full disk."""
 
 import os
 from unittest.mock import Mock

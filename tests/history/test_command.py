@@ -1,4 +1,4 @@
-"""kvbench history as it is called: what it prints, writes and refuses, and its exit codes."""
+"""kvbench history on the command line: what it prints, writes and refuses, and its exit codes."""
 
 import csv
 import io
@@ -24,7 +24,7 @@ def shown(capsys, root, *more):
 
 
 def steps(facts):
-    """By the place of the point."""
+    """Steps by the point's index."""
     places = {point.name: place for place, point in enumerate(made.points(POINTS))}
     return {
         places[point["point"]]: [(step["run"], step["state"]) for step in point["steps"]]
@@ -165,7 +165,7 @@ def test_a_new_point_among_old_ones_is_told_in_a_line_and_has_no_row(capsys, tmp
 
 
 def test_rows_are_in_the_order_that_is_stated(capsys, root):
-    """Down before up, then the largest change of late."""
+    """Down before up, then the largest recent change."""
     facts = shown(capsys, root)["machines"][0]["points"]
     out = output_of(capsys, "history", "show", "--root", str(root))
     effects = [[step["effect"] for step in point["steps"]] for point in facts]
@@ -227,8 +227,8 @@ PLANTED = {
 
 @pytest.mark.parametrize("seed", SEEDS)
 def test_steps_are_at_their_commits_whatever_the_host_does(seed, tmp_path):
-    """Sixty nights on a host whose caches drift, of which half a percent is left beside the
-    witness; ten launches each.
+    """Sixty nights of ten launches on a host whose caches drift; half a percent of that is left
+    beside the witness.
     """
     chance, measured = np.random.default_rng(seed), made.points(72)
     drift = 0.005 * np.sin(
@@ -270,7 +270,7 @@ def test_add_copies_what_is_not_there(capsys, tmp_path):
 
 
 def test_add_replaces_a_copy_of_the_same_run(capsys, tmp_path):
-    """A run that went on since; also where its folder has another name."""
+    """A run that was continued; also if its folder has another name."""
     points, root = report.decodes()[:4], tmp_path / "runs"
     half = report.directory(tmp_path / "half", report.whole(points[:2], 3), points, 3)
     whole = report.directory(tmp_path / "whole", report.whole(points, 3), points, 3)
@@ -284,7 +284,7 @@ def test_add_replaces_a_copy_of_the_same_run(capsys, tmp_path):
 
 def test_add_refuses(capsys, tmp_path, root):
     refused(
-        capsys, "history", "add", str(tmp_path), "--root", str(root), words=["no run directory"]
+        capsys, "history", "add", str(tmp_path), "--root", str(root), words=["not a run directory"]
     )
     (other,) = made.write(tmp_path / "from", made.flat(1, 1), first=500)
     other = other.rename(other.with_name("run-0000"))

@@ -1,4 +1,4 @@
-"""The page of a history: what stands in it and what its figure shows, read back from its files."""
+"""The page of a history: its content and what its figure shows, read back from its files."""
 
 import csv
 import re
@@ -101,7 +101,7 @@ def test_the_figure_has_every_run_and_level(drawn):
 
 
 def test_marks_belong_to_rows(text, drawn):
-    """A mark in the figure and its row in the table have one number."""
+    """A mark in the figure and its row in the table have the same number."""
     rows = dict(re.findall(r'<tr id="point-(\d+)"[^>]*><td[^>]*>(.*?)</td>', text))
     assert {row["row"]: row["short"] for row in drawn}.items() <= rows.items()
     marks = set(re.findall(r'<g data-point="(\d+)"', text))

@@ -1,4 +1,4 @@
-"""What a history takes from run directories, and when their journals are read again."""
+"""What a history reads from run directories, and when it reads their journals again."""
 
 import json
 import os
@@ -25,7 +25,7 @@ def root(tmp_path):
 
 @pytest.fixture
 def run(tmp_path):
-    """One with stores, probes and failed visits, whose journal nobody has summarized."""
+    """A run with stores, probes and failed visits, and no summary."""
     points = [*report.decodes()[:6], *report.stores(), *report.PROBES]
     records = [*report.whole(points, 5), *(report.failed(5, point) for point in points[:2])]
     return report.directory(tmp_path / "run", records, points)
@@ -56,7 +56,7 @@ def test_a_run_says_what_its_report_says(run):
 
 
 def test_a_summary_counts_while_the_run_stands_still(run, tmp_path):
-    """A copy is as good: times of files say nothing."""
+    """A copy counts as well: times of files do not matter."""
     write_summary(run, summarized(run))
     shutil.copytree(run, tmp_path / "copy", copy_function=shutil.copyfile)
     os.utime(tmp_path / "copy" / "journal.jsonl", ns=(1, 1))
@@ -137,7 +137,7 @@ def test_a_broken_run_is_told_and_left_out(root):
     assert len(notes) == 3 and all(
         f"run-000{number}" in note for number, note in enumerate(notes, 2)
     )
-    with pytest.raises(BadRun, match=r"journal.jsonl:1 is no record"):
+    with pytest.raises(BadRun, match=r"journal.jsonl:1 is not a record"):
         summarized(root / "run-0004")
 
 

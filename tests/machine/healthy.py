@@ -1,6 +1,4 @@
-"""A machine that the preflight has nothing against: its files, and what is observed on it while it
-runs.
-"""
+"""A machine on which every check passes: its files, and what is observed while it runs."""
 
 from collections import Counter
 
@@ -37,9 +35,7 @@ HEALTHY = {
 
 
 class Still(Live):
-    """Answers that a test gives. `quiet` and `busy` are written as the files that change in such a
-    time.
-    """
+    """Answers from a test. `quiet` and `busy`: written as the files that change meanwhile."""
 
     def __init__(
         self,

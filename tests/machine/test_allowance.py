@@ -1,4 +1,4 @@
-"""Control groups of both versions, nested, in namespaces, and not there."""
+"""Control groups of both versions: nested, in namespaces, and absent."""
 
 import resource
 
@@ -160,7 +160,7 @@ def test_missing_meminfo(tmp_path):
 
 
 def on_nodes(root, allowed, cached="Node 0 Inactive(file): 300 kB", **more):
-    """4 MiB available, 1 of them free on node 0; a node without memory is never allowed."""
+    """4 MiB are available, 1 MiB of it on node 0. A node without memory is never allowed."""
     free = {
         0: "MemTotal: 2048 kB\nNode 0 MemFree: 1024 kB",
         1: "MemTotal: 6144 kB\nNode 1 MemFree: 3072 kB",

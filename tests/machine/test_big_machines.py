@@ -1,5 +1,5 @@
-"""Big machines, made up: what `machine`, the words for threads and the plan of quick say, as an
-expert writes it by hand.
+"""Big made-up machines: `machine`, the words for threads and the plan of quick, compared with what
+an expert wrote by hand.
 """
 
 from typing import Any, NamedTuple
@@ -35,7 +35,7 @@ def parts(cores: int, each: int) -> list[list[int]]:
 
 
 def clusters() -> dict[str, object]:
-    """CPUs 8 to 23 share 4 MiB of L2 by fours."""
+    """CPUs 8 to 23 share 4 MiB of L2 in groups of four."""
     own: dict[str, object] = {
         "sys/devices/cpu_core/cpus": "0-7",
         "sys/devices/cpu_atom/cpus": "8-23",

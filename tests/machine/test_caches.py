@@ -1,4 +1,4 @@
-"""Caches, read from a made-up sysfs."""
+"""Caches read from a made-up sysfs."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Which CPU chases pointers beside a point, and which CPUs that leaves to the point."""
+"""Which CPU chases pointers beside a point, and which CPUs are left for the point."""
 
 from functools import partial
 from itertools import combinations

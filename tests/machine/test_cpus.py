@@ -1,4 +1,4 @@
-"""CPU lists, and which CPUs there are."""
+"""CPU lists, and which CPUs exist."""
 
 import os
 

@@ -1,4 +1,4 @@
-"""Whole machines, from made-up trees."""
+"""Complete machines from made-up trees."""
 
 import json
 import os

@@ -1,4 +1,4 @@
-"""This machine as hwloc sees it."""
+"""This machine, compared with hwloc's view of it."""
 
 import os
 import shutil
@@ -15,7 +15,7 @@ pytestmark = pytest.mark.skipif(LSTOPO is None, reason="hwloc is not installed")
 
 @pytest.fixture(scope="module")
 def objects():
-    """hwloc's objects, of this machine and not of one that its variables may name."""
+    """hwloc's objects of this machine, whatever machine its variables name."""
     plain = {name: value for name, value in os.environ.items() if not name.startswith("HWLOC_")}
     command = [LSTOPO, "--of", "xml"]
     text = subprocess.run(
@@ -31,12 +31,14 @@ def ours():
 
 @pytest.fixture(scope="module")
 def shown(objects):
-    """CPUs of the control group: hwloc shows these alone, and does not mind the affinity mask."""
+    """CPUs of the control group: hwloc shows only these, and ignores the affinity mask."""
     return set(cpuset(objects[0]))
 
 
 def cpuset(found):
-    """ "0x00000001,,0x00000003": words of 32 bits, the highest first, an empty one is zero."""
+    """Parse "0x00000001,,0x00000003": words of 32 bits, the highest first; an empty word is
+    zero.
+    """
     words = found.get("cpuset").split(",")
     bits = sum(int(word or "0", 16) << 32 * place for place, word in enumerate(reversed(words)))
     return tuple(cpu for cpu in range(bits.bit_length()) if bits >> cpu & 1)

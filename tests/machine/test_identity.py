@@ -1,4 +1,4 @@
-"""Names: of the CPU, of hypervisors, of containers."""
+"""Names of CPUs, hypervisors and containers."""
 
 import sys
 from types import SimpleNamespace
@@ -138,7 +138,7 @@ def test_no_name_at_all(tmp_path):
 
 @pytest.mark.parametrize("found", ["Grace  2", None])
 def test_the_library_is_asked_where_nothing_else_knows(found, monkeypatch, tmp_path):
-    """It takes a second."""
+    """Asking it takes a second."""
     calls = []
     library = SimpleNamespace(get_cpu_info=lambda: calls.append(1) or {"brand_raw": found})
     monkeypatch.setitem(sys.modules, "cpuinfo", found and library)

@@ -1,4 +1,4 @@
-"""A file that corrects the machine, and ways to write it wrong."""
+"""The file that corrects the machine, and ways to write it wrong."""
 
 import pytest
 
@@ -87,7 +87,7 @@ WRONG = [
     ('[[cache]]\nlevle = 3\nsize = "1MiB"', "`levle` - at `$.cache[0]`"),
     ("[dram]\nchannels = true", "Expected `int | null`, got `bool` - at `$.dram.channels`"),
     ("[dram]\nchannels = 0", "Expected `int` >= 1 - at `$.dram.channels`"),
-    ('[[cache]]\nlevel = 3\nsize = "16MB"', "'16MB' is no size"),
+    ('[[cache]]\nlevel = 3\nsize = "16MB"', "'16MB' is not a size"),
     ('[[cache]]\nlevel = 3\nsize = "16MiB"\ncpus = "0-"', "[[cache]] cpus is '0-'"),
     ('[[cache]]\nlevel = 3\nsize = "16MiB"\ncpus = "0-9"', "[[cache]] cpus is '0-9'"),
     ('[[cache]]\nsize = "16MiB"', "missing required field `level`"),

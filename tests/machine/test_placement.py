@@ -1,4 +1,4 @@
-"""Which CPUs threads get."""
+"""Which CPUs threads run on."""
 
 from dataclasses import replace
 
@@ -13,13 +13,13 @@ from tests.machine.trees import grow
 
 @pytest.fixture
 def two_domains(tmp_path):
-    """CPUs 0-3 and 4-7 are the cores of two domains; 8-15 their siblings."""
+    """CPUs 0-3 and 4-7 are the cores of two domains; 8-15 are their siblings."""
     return describe(grow(tmp_path, smt=2, caches=[*trees.SERVER[:3], (3, "Unified", "32M", 4)]))
 
 
 @pytest.fixture
 def two_sockets(tmp_path):
-    """Two sockets of two nodes of two domains of two cores."""
+    """Two sockets, each of two nodes, each of two domains, each of two cores."""
     caches = [(2, "Unified", "1M", 1), (3, "Unified", "8M", 2)]
     return describe(
         grow(
@@ -195,7 +195,7 @@ def test_domains_need_caches(tmp_path):
     machine = describe(trees.bare_guest(tmp_path))
     with pytest.raises(Unsupported, match="no cache is declared") as caught:
         place(machine, "domain", None)
-    assert caught.value.hint == "node or socket"
+    assert caught.value.hint == "use node or socket"
 
 
 @pytest.mark.parametrize(

@@ -1,5 +1,5 @@
-"""Every check of the preflight, on made-up machines: when it is content, when it warns, when it
-cannot know.
+"""Every check of the preflight on made-up machines: when it passes, when it warns, when it cannot
+know.
 """
 
 import os
@@ -25,9 +25,7 @@ def machine(
     caches=((1, 32 << 10, 1), (3, 32 * MIB, 2)),
     **facts,
 ):
-    """CPUs 0.. , `threads` neighbours to a core, nodes and kinds dealt in turn; caches are (level,
-    size, sharers).
-    """
+    """`threads` CPUs a core, nodes and kinds dealt in turn; caches are (level, size, sharers)."""
     known = {
         "page_bytes": 4096,
         "hypervisor": "none",
@@ -57,9 +55,7 @@ def machine(
 
 
 def look(tmp_path, name, tree=None, without=(), on=(), live=None, **facts):
-    """The check of that name on a healthy machine that is changed so; threads run `on` those
-    CPUs.
-    """
+    """Run a check on the healthy machine with these changes, with threads on the CPUs `on`."""
     put(tmp_path, HEALTHY | (tree or {}))
     for path in without:
         gone = tmp_path / path.lstrip("/")
@@ -82,8 +78,8 @@ def test_a_healthy_machine(tmp_path):
     [(20, 0, 0.0), (19, 1, 0.0), (15, 5, 0.25), (2, 18, 0.9), (0, 0, 0.0)],
 )
 def test_how_busy_the_allowed_cpus_are(tmp_path, idle, user, share):
-    """Ticks of CPU 0, the only one that is allowed, while this process sleeps; a tenth of its time
-    is too little to tell.
+    """Ticks of CPU 0, the only allowed one, while this process sleeps; a tenth of its time counts
+    as 0.
     """
     put(tmp_path, HEALTHY)
     line = f"cpu0 {user} 0 0 {idle} 0 0 0 0\ncpu1 999 0 0 0 0 0 0 0\nprocs_running 1\n"
@@ -94,8 +90,8 @@ def test_how_busy_the_allowed_cpus_are(tmp_path, idle, user, share):
 
 
 def test_nothing_is_known(tmp_path):
-    """An empty tree, no CPU known, nothing to be tried: every line still comes, and says why it
-    knows nothing.
+    """An empty tree, no known CPU, nothing to try: every check still answers, and says why it knows
+    nothing.
     """
     nobody = Machine((), (), (), (), {}, (), "f", "e")
     checks = preflight(
@@ -141,7 +137,7 @@ OK = [
     (
         "core clock",
         (
-            "3.00 GHz under load on 2 threads, 0% of it swing; nominal 2.60; current 3.00; highest"
+            "3.00 GHz under load on 2 threads, varies by 0%; nominal 2.60; current 3.00; highest"
             " 3.80"
         ),
         {},
@@ -177,7 +173,7 @@ WARN = [
     ("other tasks", "2.0 runnable", {"live": {"quiet": stat(running=3)}}),
     ("other tasks", "busy 50% of the time", {"live": {"quiet": stat(user=20)}}),
     ("steal", "10.0% of the time now", {"live": {"busy": stat(idle=20, user=18, steal=2)}}),
-    ("allowed CPUs", "1 of 2: 1; L3 shared with 0", {"allowed": (1,)}),
+    ("allowed CPUs", "1 of 2: 1; they share an L3 with 0", {"allowed": (1,)}),
     ("SMT", "CPUs 3", {"cpus": 4, "threads": 2, "on": (0, 2), "allowed": (0, 1, 2)}),
     ("SMT", "2 cores would run two threads", {"cpus": 4, "threads": 2, "on": (0, 1, 2, 3)}),
     ("CPU quota", "1.5 CPUs' worth of time; threads: 2, allowed CPUs: 2", {"quota": 1.5}),
@@ -190,7 +186,7 @@ WARN = [
     ("core clock", "2.00 GHz", {"live": {"rounds": ((2.0, 2.0),) * 4}}),
     (
         "core clock",
-        "10% of it swing",
+        "varies by 10%",
         {"live": {"rounds": ((3.0, 3.0), (3.0, 2.7), (3.0, 2.7), (3.0, 2.7))}},
     ),
     ("core clock", "3.00 to 3.50 GHz", {"live": {"rounds": ((3.0, 3.5),) * 4}}),
@@ -218,8 +214,12 @@ UNKNOWN = [
     ("turbo", "neither 0 nor 1", {"tree": {f"{CPU}/intel_pstate/no_turbo": "-1"}}),
     ("turbo", "no_turbo", {"without": [f"{CPU}/intel_pstate/no_turbo"]}),
     ("other tasks", "not understood", {"tree": {"/proc/stat": "cpu0 many"}, "live": {"quiet": {}}}),
-    ("other tasks", "stands still", {"live": {"quiet": {}}}),
-    ("other tasks", "stands still", {"tree": {"/proc/stat": "intr 0\n"}, "live": {"quiet": {}}}),
+    ("other tasks", "does not advance", {"live": {"quiet": {}}}),
+    (
+        "other tasks",
+        "does not advance",
+        {"tree": {"/proc/stat": "intr 0\n"}, "live": {"quiet": {}}},
+    ),
     (
         "steal",
         "does not count",
@@ -236,7 +236,7 @@ UNKNOWN = [
     ("transparent huge pages", "the system said no", REFUSED),
     (
         "transparent huge pages",
-        "too little",
+        "the test needs",
         {"tree": {"/proc/meminfo": "MemAvailable: 65536 kB\n"}},
     ),
     ("NUMA balancing", "missing", {"without": ["/proc/sys/kernel/numa_balancing"], "nodes": 2}),
@@ -262,7 +262,7 @@ def test_check(tmp_path, status, name, value, change):
 
 
 def test_the_running_system():
-    """Nothing is made up but the list of CPUs: those of this process."""
+    """Only the list of CPUs is made up: those of this process."""
     live, cpus = Live(), sorted(os.sched_getaffinity(0))[:2]
     rounds = live.clock(cpus)
     assert len(rounds) > 4 and all(len(round_) == len(cpus) for round_ in rounds)
@@ -274,14 +274,14 @@ def test_the_running_system():
 
 def test_cpus_of_another_machine_are_not_tried():
     absent = max(os.sched_getaffinity(0)) + 1
-    with pytest.raises(Refused, match=f"CPUs {absent} are not here"):
+    with pytest.raises(Refused, match=f"CPUs {absent} do not exist here"):
         Live().clock([absent])
-    with pytest.raises(Refused, match=f"CPUs {absent} are not here"):
+    with pytest.raises(Refused, match=f"CPUs {absent} do not exist here"):
         Live().touched(4 * MIB, [absent])
 
 
 def test_every_check_is_seen_in_every_state(tmp_path):
-    """A check that is not listed here in a state cannot be in it."""
+    """A check cannot be in a state that is not listed here."""
     nowhere = Files("/nowhere")
     checks = preflight(
         nowhere, machine(), (), Still(tmp_path, quiet={}, error=Refused("no", "ask"))

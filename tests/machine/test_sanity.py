@@ -8,7 +8,7 @@ from tests.made_run import MIB
 
 
 def cpus(sockets, nodes):
-    """CPUs by their sockets and nodes: "0011" is four CPUs, two in each."""
+    """CPUs by socket and node: "0011" is four CPUs, two in each."""
     pairs = enumerate(zip(sockets, nodes, strict=True))
     return tuple(Cpu(cpu, cpu, int(socket), int(node), 0) for cpu, (socket, node) in pairs)
 

@@ -1,4 +1,4 @@
-"""The door to /sys and /proc."""
+"""Access to /sys and /proc."""
 
 import pytest
 
@@ -67,6 +67,6 @@ def test_the_root_is_the_running_system_unless_told(tmp_path, monkeypatch):
 def test_a_root_that_is_no_folder(name, tmp_path, monkeypatch, capsys):
     (tmp_path / "file").write_text("")
     monkeypatch.setenv("KVBENCH_ROOT", str(tmp_path / name))
-    assert f"there is no folder {tmp_path / name} (a copy of" in errors_of(
+    assert f"{tmp_path / name} is not a folder (name a copy of" in errors_of(
         capsys, "machine", "--identify"
     )

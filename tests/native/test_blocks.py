@@ -1,4 +1,6 @@
-"""A pool of blocks: sequences share what they have in common, and blocks go from one to another."""
+"""A pool of blocks: sequences share equal beginnings, and blocks move from one sequence to
+another.
+"""
 
 import numpy as np
 import pytest
@@ -52,7 +54,7 @@ def test_two_sequences_share_a_prefix(inner, pool):
 
 
 def test_a_sequence_of_a_batch_begins_as_another_cache(pool):
-    """A batch takes over a prompt that a cache of its own was filled with."""
+    """A batch takes over a prompt from a cache of its own."""
     k, v = rows(4, 2, 1, 16, HEADS, DIM)
     both, q = rows(5, 2, 2, HEADS, DIM), rows(6, 2, HEADS, DIM)
     with cache_of(pool, batch=2) as batch:
@@ -124,9 +126,9 @@ def test_a_shared_block_is_not_written(pool, pair):
 @pytest.mark.parametrize(
     ("share", "said"),
     [
-        (lambda pool, one, two: pool.share(one, two, 12), "tokens is 12: the last block"),
+        (lambda pool, one, two: pool.share(one, two, 12), "tokens is 12: both sequences"),
         (lambda pool, one, two: pool.share(one, two, 24), "tokens is 24"),
-        (lambda pool, one, two: pool.share(one, one, 8), "sequence 0 has tokens"),
+        (lambda pool, one, two: pool.share(one, one, 8), "sequence 0 already has tokens"),
         (lambda pool, one, two: pool.share(one, two, 8, of=1), "of is 1"),
         (lambda pool, one, two: pool.share(one, two, 8, sequence=1), "sequence is 1"),
         (lambda pool, one, two: pool.share(one, cache_of(pool), 8), "not have the same blocks"),
@@ -153,7 +155,9 @@ def test_what_a_ring_has_overwritten_is_not_shared(pool):
 
 
 def does_something(pool, caches, texts, draw):
-    """One of three sequences begins as another one, is cut, or grows. texts: what each holds."""
+    """One of three sequences shares another's beginning, is cut, or grows. texts: what each
+    holds.
+    """
     at, of = draw.choice(3, 2, replace=False)
     cache, tokens = caches[at], int(draw.integers(1, 12))
     new = draw.standard_normal((2, 1, tokens, HEADS, DIM), dtype=np.float32)
@@ -175,7 +179,9 @@ def does_something(pool, caches, texts, draw):
 
 @pytest.mark.parametrize("seed", range(20))
 def test_lives_of_three_sequences(seed, pool):
-    """Each reads what it would read alone, and a block is held by those whose tables name it."""
+    """Each reads what it would read alone, and a block is held by the sequences whose tables name
+    it.
+    """
     draw = np.random.default_rng(seed)
     first = cache_of(pool, capacity=40)
     caches = [first, *(cache_of(pool, first.arena, capacity=40) for _ in range(2))]

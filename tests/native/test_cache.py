@@ -1,5 +1,5 @@
-"""kvbench.Cache against plain NumPy: what goes in comes out, attention is attention, and every
-misuse is an error.
+"""kvbench.Cache against plain NumPy: stored rows come back, attention is right, and every misuse is
+an error.
 """
 
 import numpy as np
@@ -56,7 +56,7 @@ def test_a_shuffled_table_changes_places_only():
 
 @pytest.mark.parametrize("dtype", ["e4m3", "e5m2"])
 def test_a_scale_of_all_keys_and_one_of_all_values(dtype):
-    """Numbers far outside the format's range come back, each plane by its own scale."""
+    """Numbers far outside the format's range come back, each plane with its own scale."""
     k, v = rows(20, 2, 1, 40, 2, 16)
     q, scales = rows(21, 1, 4, 16), (np.float32(3000.0), np.float32(2.0**-20))
     stored = [side * scale for side, scale in zip((k, v), scales, strict=True)]

@@ -1,5 +1,5 @@
-"""The life of a cache against a plain model: sequences grow, are cut back and grow again, and no
-misuse writes a byte.
+"""The life of a cache against a plain model: sequences grow, are cut back and grow again; misuse
+writes no byte.
 """
 
 from threading import Event, Thread
@@ -19,7 +19,7 @@ TRIALS, LIVES = 500, 10
 
 
 def kept(values, dtype):
-    """float32 rows as a cache of this dtype gives them back."""
+    """float32 rows as a cache of this dtype returns them."""
     if dtype == "i8":
         codes, scale = quantise(values, "f32")
         return codes * scale[..., None]
@@ -44,16 +44,16 @@ class Model:
         return [len(own) for own in self.rows]
 
     def store(self, values):
-        """[2, batch, tokens, kv_heads, head_dim]"""
+        """Store [2, batch, tokens, kv_heads, head_dim]."""
         for seq, own in enumerate(self.rows):
             own += [values[:, seq, token] for token in range(values.shape[2])]
 
     def held(self, seq):
-        """Its tokens that are still there: the newest ones."""
+        """The newest tokens, which are still held."""
         return range(max(0, len(self.rows[seq]) - self.capacity), len(self.rows[seq]))
 
     def may_cut(self, seq, length):
-        """A ring that has overwritten a token only forgets all of them."""
+        """A ring that has overwritten a token can only forget all."""
         now = len(self.rows[seq])
         return 0 <= length <= now and (length in (0, now) or now <= self.capacity)
 
@@ -65,7 +65,7 @@ class Model:
 
 
 def state(cache):
-    """What a call must leave alone when it fails."""
+    """What a failed call must not change."""
     table = None if cache.table is None else cache.table.tolist()
     return cache.arena.view().tobytes(), cache.lengths.tolist(), table
 
@@ -107,7 +107,7 @@ class Trial:
         assert self.cache.length == max(self.model.lengths())
 
     def room(self, cache, model, tokens):
-        """Whether so many tokens fit; where they do not, nothing may happen."""
+        """Whether `tokens` fit; if they do not, nothing may change."""
         fits = not model.overflows(tokens)
         assert cache.would_overflow(tokens) is not fits
         return fits
@@ -141,7 +141,7 @@ class Trial:
         self.append(cache, model, team, int(self.draw.integers(1, self.capacity + 3)))
 
     def task(self, cache, model, team):
-        """Tokens are counted before their rows are there; then a task stores twice in the same
+        """Tokens are counted before their rows exist; then a task stores twice in the same
         place.
         """
         tokens = int(self.draw.integers(1, 4))
@@ -203,7 +203,7 @@ class Trial:
     # ---- what must then be true ------------------------------------------------------------------
 
     def holds_what_it_needs(self, cache):
-        """Of a pool, a block for each stretch of tokens, and each block once."""
+        """A pool gives a block for each stretch of tokens, and each block once."""
         if cache.pool is None:
             return
         held = cache.table[cache.table >= 0].tolist()
@@ -276,7 +276,7 @@ def test_lives(part, team):
 
 @pytest.mark.parametrize("op", ["decode", "append"])
 def test_what_a_thread_works_on_is_not_taken_from_it(op, monkeypatch):
-    """Whoever closes it waits; then it is closed."""
+    """close() waits for it; then the cache is closed."""
     with kvbench.Cache(1, 4, 8) as cache:
         row = np.ones((1, 1, 4), np.float32)
         cache.append(row, row)

@@ -1,5 +1,5 @@
-"""K of i8 whose scales are of channels, against NumPy: what is stored, where, what is answered, and
-what is refused.
+"""K of i8 with scales by channel, against NumPy: what is stored, where, the answers, and what is
+refused.
 """
 
 import gc
@@ -36,7 +36,7 @@ every_layout = pytest.mark.parametrize("layout", LIBRARY.words("layout"))
 
 
 class Rows:
-    """`codes`: what K must be stored as, in whole numbers: rounded to nearest even, and cut."""
+    """`codes`: the integers that K must be stored as, rounded to nearest even and cut off."""
 
     def __init__(self):
         rng = np.random.default_rng(7)
@@ -68,7 +68,7 @@ def cache_of(layout, channel, v="i8", **facts):
 @every_layout
 @every_tier
 def test_what_is_stored(isa, layout, rows):
-    """Of a prompt in either order, and of tokens that come later, in a ring too."""
+    """For a prompt in either order, and for later tokens, in a ring too."""
     ways = product(({}, {"nt": True}), ({"capacity": 80}, {"capacity": 50, "window": 40}))
     for way, facts in ways:
         with cache_of(layout, rows.channel, **facts) as cache:
@@ -91,7 +91,9 @@ def test_what_is_stored(isa, layout, rows):
 @every_layout
 @every_tier
 def test_what_is_answered(isa, layout, rows):
-    """By rows of codes times scales; products of narrow numbers by queries that are multiplied."""
+    """Rows are codes times scales. Products of narrow numbers multiply the queries by the
+    scales.
+    """
     for v in OF_V if layout != "block16" else set(OF_V) & set(CODES):
         with cache_of(layout, rows.channel, v) as cache:
             cache.bulk(rows.k, rows.v)
@@ -116,7 +118,7 @@ def test_what_is_answered(isa, layout, rows):
 @every_tier
 @pytest.mark.parametrize("layout", ["head", "position", "block16"])
 def test_groups_and_queries(isa, layout, rows):
-    """Of more query rows than a call folds, and of several queries."""
+    """More query rows than a call folds, and several queries."""
     rng = np.random.default_rng(3)
     stored = rows.codes * rows.channel.astype(np.float64), kept("i8", rows.v)
     with cache_of(layout, rows.channel) as cache:
@@ -170,7 +172,7 @@ def test_a_cache_that_grows(layout, rows):
 
 
 def test_scales_are_the_caches_own(rows):
-    """Whatever becomes of the array that they came in."""
+    """Whatever happens to the caller's array."""
     given = rows.channel.copy()
     with cache_of("head", given) as cache:
         given[:] = np.nan
@@ -184,7 +186,7 @@ def test_scales_are_the_caches_own(rows):
 
 
 def test_a_filled_cache_has_rows_of_its_scales(rows):
-    """The same rows as without scales, as near as these allow."""
+    """The same rows as without such scales, as nearly as the scales allow."""
     filled = []
     for channel in (None, np.linspace(2, 3, KV * DIM).reshape(KV, DIM) / 127):
         with cache_of("head", channel) as cache, Team(2) as team:

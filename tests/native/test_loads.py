@@ -1,4 +1,4 @@
-"""Runs beside a load, from Python. check/beside.c and check/loads.c have the library's side."""
+"""Runs beside a load, from Python. check/beside.c and check/loads.c test the library's side."""
 
 from dataclasses import replace
 
@@ -35,7 +35,7 @@ def read_of(team, arena):
 
 
 def test_a_load_beside_a_run(arena, team, load):
-    """What its task has loaded says how many passes there were: one word is 1, and all others 0."""
+    """The task's sum counts its passes: one word is 1, all others are 0."""
     with read_of(team, arena) as task:
         before = load.tasks[0].sum()
         times = team.run(task, passes=2, load=load)
@@ -75,7 +75,7 @@ def test_what_no_load_is(arena, team, load, field, value, words):
 
 
 def test_loads_of_others(arena, team, load):
-    """Of the run's own team or of its tasks, of another number of threads, closed, or of another
+    """Loads of the run's own team or tasks, with another number of threads, closed, or of another
     library.
     """
     with read_of(team, arena) as task, read_of(team, arena) as more:
@@ -103,5 +103,5 @@ def test_loads_of_others(arena, team, load):
 
 def test_a_library_without_loads(monkeypatch, team):
     monkeypatch.setattr(team.library, "lib", object())
-    with pytest.raises(Unsupported, match="too old to do a run beside a load"):
+    with pytest.raises(Unsupported, match="too old to run a load beside a run"):
         team.library.refuse_no_loads()

@@ -1,4 +1,4 @@
-"""The door to C: one library, two libraries, a wrong library; words, tiers, status codes, arenas,
+"""Access to C: one library, two libraries, a wrong library; words, tiers, status codes, arenas,
 teams, tasks.
 """
 
@@ -31,7 +31,7 @@ def library():
 
 @pytest.fixture
 def copies(tmp_path):
-    """Two libraries: the same build, twice, at two places."""
+    """Two libraries: copies of one build."""
     for name in ("one", "two"):
         (tmp_path / name).mkdir()
         shutil.copy(library_path(), tmp_path / name)
@@ -292,8 +292,8 @@ def test_a_task_of_another_library_is_refused(copies):
 
 
 def test_objects_may_outlive_their_library_s_name():
-    """The destructors of teams and arenas run C code: it must still be there, in whatever order
-    they go.
+    """Destructors of teams and arenas run C code, in any order: the library must still be
+    loaded.
     """
     code = """
 from kvbench.native import Arena, Cache, Library, Team, library_path

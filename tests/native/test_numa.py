@@ -1,4 +1,4 @@
-"""Memory is put where it is asked for, as the system itself says."""
+"""Memory lies where it was asked for, according to the system."""
 
 import re
 import subprocess
@@ -42,7 +42,7 @@ def test_pages_that_nobody_touched_lie_nowhere():
 
 
 def test_the_kernel_says_so_too():
-    """By /proc/self/numa_maps: 2,048 pages of 4 KiB under the policy, all on node 0."""
+    """According to /proc/self/numa_maps: 2,048 pages of 4 KiB under the policy, all on node 0."""
     _filled("base", [0]).close()
     said = subprocess.run(
         [sys.executable, "-c", SCRIPT], capture_output=True, text=True, check=True
@@ -53,5 +53,5 @@ def test_the_kernel_says_so_too():
 
 
 def test_a_node_that_is_not_there():
-    with Arena(MIB, "base") as arena, pytest.raises(Unsupported, match="the system refuses mbind"):
+    with Arena(MIB, "base") as arena, pytest.raises(Unsupported, match="the system refused mbind"):
         numa.bind(arena, [63])

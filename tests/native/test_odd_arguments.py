@@ -1,5 +1,5 @@
-"""Values that no argument is meant to have: each is refused in one line that names it, or taken for
-what it is.
+"""Odd values of every argument: each is refused in one line with its name, or taken for what it
+is.
 """
 
 import inspect
@@ -96,8 +96,8 @@ def test_odd_values(call, name):
         (lambda: filled().place(32, 0), "token is 32"),
         (lambda: filled().place(0, 2), "head is 2"),
         (lambda: filled().place(0, 0, 1), "sequence is 1"),
-        (lambda: filled(shuffle=1), "shuffle: a head cache has no blocks"),
-        (lambda: filled(blocks=4), "blocks: a head cache has no blocks"),
+        (lambda: filled(shuffle=1), "shuffle: a head cache is not paged"),
+        (lambda: filled(blocks=4), "blocks: a head cache is not paged"),
         (lambda: filled(layout="paged", blocks=2, shuffle=1), "shuffle: .* filled later"),
         (lambda: filled(layout="paged", dtype="e4m3", tensor=(1, 0)), "tensor is "),
         (lambda: filled(window=0), "window is 0"),
@@ -112,5 +112,5 @@ def test_what_is_said(call, words):
 def test_rows_that_memory_does_not_hold(monkeypatch):
     made = filled()
     monkeypatch.setattr(np, "empty", lambda *_, **__: (_ for _ in ()).throw(MemoryError))
-    with pytest.raises(OutOfMemory, match="count is 2: there is no memory"):
+    with pytest.raises(OutOfMemory, match="count is 2: too little memory"):
         made.rows(0, 2)

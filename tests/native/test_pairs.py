@@ -1,5 +1,5 @@
-"""Caches whose K and V are of two dtypes or of two widths, against NumPy: what is stored, where,
-and what is answered.
+"""Caches with two dtypes or two widths for K and V, against NumPy: what is stored, where, and the
+answers.
 """
 
 from itertools import product
@@ -67,7 +67,7 @@ def kept(dtype, values):
 
 
 def levels(dtype):
-    """Of rows of 96 elements."""
+    """For rows of 96 elements."""
     return Levels(127, 32 if dtype in PACKED else 96, 0) if dtype in WHOLE else Levels(0, 96, 8)
 
 
@@ -90,8 +90,8 @@ def answer(q, k, v):
 @every_tier
 @pytest.mark.parametrize("dims", DIMS)
 def test_what_is_stored_and_what_is_answered(isa, layout, dims, rows):
-    """A prompt, then a token: rows come back as each format keeps them, and attention is that of
-    float64 on these.
+    """A prompt, then a token: rows come back as each format stores them, and attention is float64's
+    on these.
     """
     k, v, q = rows(dims)
     for pair in pairs_of(layout):
@@ -110,7 +110,7 @@ def test_what_is_stored_and_what_is_answered(isa, layout, dims, rows):
 @every_tier
 @pytest.mark.parametrize("layout", ["head", "blockt", "block16"])
 def test_products_of_narrow_numbers(isa, layout, rows):
-    """Of each two such dtypes, with what the rounding of queries and weights explains."""
+    """For every two such dtypes, within what the rounding of queries and weights explains."""
     k, v, q = rows((96, 96))
     there = {kernel.id for kernel in LIBRARY.kernels() if kernel.runnable}
     for pair in product(DOT, DOT):
@@ -130,7 +130,7 @@ def test_products_of_narrow_numbers(isa, layout, rows):
 
 @every_layout
 def test_each_row_lies_in_a_plane_of_its_own(layout, rows):
-    """Its bytes, and those of its scales, are where token_bytes() says."""
+    """Its bytes and its scales' bytes are where token_bytes() says."""
     k, v, _ = rows((192, 128))
     for pair in pairs_of(layout):
         with cache_of(layout, pair, (192, 128), scale="f16") as cache:
@@ -147,7 +147,7 @@ def test_each_row_lies_in_a_plane_of_its_own(layout, rows):
 @every_tier
 @every_layout
 def test_the_twin_reads_both_planes(isa, layout, rows):
-    """Every row and scale once; and traffic counts the bytes of both, and the products of both."""
+    """Every row and scale once; traffic counts both planes' bytes and products."""
     k, v, q = rows((192, 128))
     out, tokens = np.empty((BATCH, KV * GROUP, 128), dtype=np.float32), BATCH * TOKENS * KV
     for pair in pairs_of(layout)[::3]:
@@ -199,9 +199,9 @@ def test_a_pair_of_one_and_the_same_is_written_plainly():
 @pytest.mark.parametrize(
     ("dtype", "said"),
     [
-        ("q8_0+", r"'q8_0\+' is no pair of dtypes: one is missing"),
-        ("+f16", r"'\+f16' is no pair of dtypes: one is missing"),
-        ("f16+f99", r"'f16\+f99' is no pair of dtypes: 'f99' is not known \(one of: f32, f16"),
+        ("q8_0+", r"'q8_0\+' is not a pair of dtypes: one is missing"),
+        ("+f16", r"'\+f16' is not a pair of dtypes: one is missing"),
+        ("f16+f99", r"'f16\+f99' is not a pair of dtypes: 'f99' is not known \(one of: f32, f16"),
         ("f16+i8+f16", r"'i8\+f16' is not known"),
         ("f16 + i8", "'f16 ' is not known"),
     ],

@@ -1,5 +1,5 @@
-"""Several queries of a sequence in a step: each row of the answer is attention over the tokens that
-its query attends to, and what makes no sense is refused.
+"""Several queries of a sequence in a step: each answer is attention over the tokens that its query
+attends to. Nonsense is refused.
 """
 
 import numpy as np
@@ -69,7 +69,7 @@ def test_a_block_sees_all(data, cache):
 
 @pytest.mark.parametrize("window", [None, 4])
 def test_trees(data, window):
-    """One of both sequences, or of each its own; of fewer queries its first rows and columns."""
+    """One tree for both sequences, or one each; fewer queries use its first rows and columns."""
     trees = np.random.default_rng(31).random((BATCH, QUERIES, QUERIES)) < 0.5
     with filled(data, window=window) as cache:
         for tree, mask in ((trees, "chain"), (trees[1], "tree")):
@@ -82,7 +82,7 @@ def test_trees(data, window):
 
 @pytest.mark.parametrize("capacity", [40, 16])
 def test_a_window_moves_with_each_query(data, capacity):
-    """In a ring, too, as long as that has what the first of them attends to."""
+    """In a ring too, while it holds what the first query attends to."""
     k, v, q = data
     with kvbench.Cache(HEADS, DIM, capacity, batch=BATCH, window=12) as cache:
         cache.bulk(k, v)
@@ -107,7 +107,7 @@ def test_one_query_is_one_without_that_axis(data, cache):
         ({"q": np.zeros((2, 0, 4, 16), np.float32)}, r"q has the shape \[2, 0, 4, 16\]"),
         ({"mask": "full"}, "mask: 'full' is not known"),
         ({"mask": "tree"}, "mask tree needs a tree"),
-        ({"mask": "block", "tree": CHAIN}, "tree: mask block has none"),
+        ({"mask": "block", "tree": CHAIN}, "a tree is given, but mask is block"),
         ({"tree": CHAIN[1:]}, r"tree is of bool and the shape \[4, 5\]"),
         ({"tree": CHAIN.astype(int)}, "tree is of int64"),
         ({"queries": [6, 1]}, "queries: a sequence has 6; q has 5 of each"),

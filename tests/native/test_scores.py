@@ -1,5 +1,5 @@
-"""What is done to scores, and first tokens that are kept beside a window: answers are the float64
-reference's, and what makes no sense is refused.
+"""Changed scores, and first tokens kept beside a window: answers equal the float64 reference.
+Nonsense is refused.
 """
 
 import numpy as np
@@ -39,7 +39,7 @@ def test_scores(data, asked, mask):
 
 @pytest.mark.parametrize("layout", ["head", "paged", "blockt"])
 def test_kept_tokens_are_read_beside_the_window(data, layout):
-    """And no others: bytes are those of as many tokens."""
+    """And no others are read: the bytes are those of that many tokens."""
     k, v, q = data
     with filled(data, layout=layout, window=8, kept=3) as cache:
         want = attention(q, whole(k, v), LENGTHS, 8, scores=Scores(kept=3))
@@ -88,7 +88,7 @@ def test_what_is_refused(data, facts, words):
 @pytest.mark.parametrize(
     ("facts", "words"),
     [
-        ({"kept": 2}, "kept is 2, and there is no window"),
+        ({"kept": 2}, "kept is 2, but no window"),
         ({"kept": -1, "window": 4}, "kept is -1"),
         ({"kept": 1.5, "window": 4}, "kept is 1.5"),
     ],

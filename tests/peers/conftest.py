@@ -1,4 +1,4 @@
-"""Another interpreter: one that has NumPy, and neither kvbench nor anything else."""
+"""Another interpreter, with NumPy but without kvbench or anything else."""
 
 import venv
 from pathlib import Path

@@ -1,5 +1,5 @@
-"""Peers that are NumPy's, and what else may become of one. They come as an outsider's do: by an
-entry point.
+"""Peers that use NumPy, each with one kind of misbehaviour. They come by an entry point, as
+third-party peers do.
 """
 
 import os
@@ -24,7 +24,7 @@ FAULTS = {  # what is said of each
     "Crashing": "its process was killed by SIGABRT: b.c:7: GGML_ASSERT(n % 32 == 0) failed",
     "Broken": "ValueError: no such thing",
     "Closing": "its process ended with exit code 1: OSError: [Errno 9] Bad file descriptor",
-    "Scribbling": "it said something else",
+    "Scribbling": "its answer is not valid",
 }
 LATER = {"Vanishing": "/vanishing: No such file or directory"}  # in the second launch
 _SAID = (
@@ -39,7 +39,7 @@ _DESCRIPTORS = range(3, 64)
 
 
 class Right(NumPy):
-    """But it leaves a file behind, as engines do."""
+    """Right answers, but it leaves a file behind, as engines do."""
 
     sealed = False
 
@@ -62,7 +62,7 @@ class Loud(NumPy):
 
 
 class Copied(NumPy):
-    """It forks, and the copy comes back as the original does."""
+    """It forks, and the copy returns as the original does."""
 
     def setup(self, shape, k, v):
         super().setup(shape, k, v)
@@ -70,14 +70,14 @@ class Copied(NumPy):
 
 
 class Inward(NumPy):
-    """Its flags are the modules that its process has."""
+    """Its flags list the modules in its process."""
 
     def flags(self):
         return " ".join(sorted(sys.modules))
 
 
 class Vanishing(NumPy):
-    """Its interpreter is gone once it has begun."""
+    """Its interpreter is deleted once it has started."""
 
     def setup(self, shape, k, v):
         with suppress(FileNotFoundError):
@@ -127,7 +127,7 @@ class Dying(_Later):
 
 
 class Forking(Dying):
-    """Its child spins, holds all that it held, and does not hear that the terminal is gone."""
+    """Its child spins, holds the same descriptors, and ignores the terminal's end."""
 
     def __init__(self, *how):
         super().__init__(*how)
@@ -138,7 +138,7 @@ class Forking(Dying):
 
 
 class Leaving(NumPy):
-    """Its child leaves the group, and that one's child has no parent."""
+    """Its child leaves the group, and the grandchild loses its parent."""
 
     def __init__(self, *how):
         super().__init__(*how)
@@ -151,7 +151,7 @@ class Leaving(NumPy):
 
 
 class Crashing(NumPy):
-    """As ggml does: what it says is followed by a trace of its calls."""
+    """It crashes like ggml: a message, then a stack trace."""
 
     def setup(self, shape, k, v):
         os.write(2, "\n".join(_SAID).encode())
@@ -182,7 +182,7 @@ class Resting(NumPy):
 
 
 class Timeless(NumPy):
-    """Its clock stands."""
+    """Its clock does not advance."""
 
     def setup(self, shape, k, v):
         super().setup(shape, k, v)
@@ -202,7 +202,7 @@ class Picky(NumPy):
 
 
 class Scribbling(NumPy):
-    """It writes to all that it has."""
+    """It writes to all its descriptors."""
 
     def setup(self, shape, k, v):
         super().setup(shape, k, v)
@@ -212,7 +212,7 @@ class Scribbling(NumPy):
 
 
 class Named(NumPy):
-    """One of the others: its library's name says which."""
+    """One of the others, named by its library."""
 
     sealed = False
 

@@ -2,12 +2,12 @@
 
     python -m tests.peers.planted [--samples 24]
 
-even    no fault: nothing but what the others have, too
+even    no fault; otherwise like the others
 sleeps  sleeps for 5 ms at the start of each call: the start must be the largest part
-twice   reads K and V twice, the second time those of another layer: the rest must be the largest
-single  uses one thread, whatever it is given: threads must be the largest
+twice   reads K and V twice, the second time another layer's: the rest must be the largest part
+single  uses one thread, whatever it is given: the threads must be the largest part
 
-Run it on an idle machine of two CPUs or more. Exit code 1: a fault was not found.
+Run it on an idle machine with two or more CPUs. Exit code 1: a fault was not found.
 """
 
 import argparse
@@ -90,14 +90,14 @@ KINDS = (Even, Sleeps, Twice, Single)
 
 
 def build(folder):
-    """The library."""
+    """Build the library."""
     to = Path(folder) / "planted.so"
     subprocess.run(["cc", *FLAGS, HERE / "planted.c", "-o", to, "-lm"], check=True)
     return to
 
 
 def profiled(folder, library, engine, *more):
-    """What profile --engine says of one of them."""
+    """The output of profile --engine for one engine."""
     path = os.pathsep.join((str(folder), str(HERE.parents[1])))
     command = [sys.executable, "-m", "kvbench.cli", "profile", "decode", "--json", "--dtype", "f32"]
     done = subprocess.run(
@@ -121,8 +121,8 @@ def _row(engine, facts):
 
 
 def _found(engine, facts):
-    """The planted part is the largest; of what sleeps it is as long as that, within the sum of all
-    intervals.
+    """Whether the planted part is the largest; a sleep must also be as long as planted, within the
+    sum of all intervals.
     """
     if engine not in LARGEST:
         return True

@@ -1,4 +1,4 @@
-"""The words of builds: how they are named, what tells them apart, and what is refused."""
+"""Words of builds: their names, their labels, and what is refused."""
 
 from dataclasses import asdict
 
@@ -55,7 +55,7 @@ REFUSED = [  # libraries, interpreters; and what is said
     (["=/x.so"], [], "names no library"),
     ([], ["vllm"], "'vllm' names no interpreter"),
     (["ggml=/x.so", "ggml=/x.so"], [], "nothing tells these builds apart: /x.so, /x.so"),
-    (["ggml@a=/x.so", "ggml@a=/y.so"], [], "two builds have one label"),
+    (["ggml@a=/x.so", "ggml@a=/y.so"], [], "two builds share a label"),
     (["numpy=/x.so"], [], "numpy is left out"),
     ([], ["numpy=/x"], "numpy is left out"),
     (["ggml@a=/x.so", "ggml@b=/y.so"], ["ggml@a=/p", "ggml@c=/q"], "several interpreters"),

@@ -1,4 +1,4 @@
-"""Code that is placed anew: it does what it did, and no file is mapped where it was."""
+"""Code moved to fresh memory still works, and no file is mapped in its old place."""
 
 import ctypes
 import platform
@@ -27,7 +27,9 @@ def library(tmp_path_factory):
 
 
 def moved(path):
-    """Bytes; whether the file is mapped before and after; and what it says then."""
+    """The bytes moved; whether the file is mapped before and after; and the code's answer
+    afterwards.
+    """
     known = {each.file for each in mapped()}
     library = ctypes.CDLL(path)
     first = library.prime(1)
@@ -39,7 +41,7 @@ def moved(path):
 
 
 def test_code_has_memory_of_its_own_and_does_the_same(library):
-    """What was mapped before stays where it was."""
+    """Mappings from before stay where they were."""
     size, before, after, primes, calls, known = apart(moved, library)
     assert before and primes == [3, 2, 3, 5, 7] and calls == 5 and known
     if platform.machine() == "x86_64":

@@ -1,6 +1,5 @@
-"""The engines that are installed answer as float64 does, on 50 shapes, within what each states for
-its format. KVBENCH_PYTHONS="vllm=/x/bin/python", as --python has it, tries those of another
-interpreter too.
+"""Installed engines answer as float64 does, on 50 shapes, within what each states for its format.
+KVBENCH_PYTHONS="vllm=/x/bin/python", as in --python, also tries engines of another interpreter.
 """
 
 import os
@@ -38,7 +37,7 @@ def shapes():
 
 
 def features(coin, heads):
-    """What layers may have, each in one of three."""
+    """Features of layers; each is used in one layer of three."""
     sinks = tuple(coin.gauss(3.0, 2.0) for _ in range(heads))
     bias = coin.choice((4.0, 8.0))
     drawn = {
@@ -55,7 +54,7 @@ def features(coin, heads):
 
 
 def taken(shape, kind, dtype):
-    """Of such a shape what an engine takes, by its word."""
+    """The part of such a shape that an engine takes."""
     usual = {field.name: field.default for field in fields(shape)}
     words = kind.takes.split()
     found = shape
@@ -72,7 +71,7 @@ def taken(shape, kind, dtype):
 
 
 class Here:
-    """An engine of this interpreter, as a step asks it."""
+    """An engine in this interpreter, asked as a step does."""
 
     def begin(self, kind, dtype, layout):
         self._peer = kind(dtype, layout, 2, "")
@@ -89,7 +88,7 @@ class Here:
 
 
 class There:
-    """An engine of another one, by its process."""
+    """An engine in another interpreter, in its process."""
 
     def __init__(self, process, file):
         self._process, self._file = process, file
@@ -163,12 +162,12 @@ def check(peer, kind, dtype, layout, shape, coin):
 
 
 def apart(shape, signs):
-    """Of K and of V."""
+    """The dtypes of K and V."""
     return signs[:, 0, : shape.head_dim], signs[:, 1, : shape.width_of_v]
 
 
 def answer(shape, q, k, v):
-    """Each query by itself: as the only one, of a sequence that ends with its token."""
+    """Each query alone, of a sequence that ends with its token."""
     rows = whole(*(side.transpose(1, 0, 2)[None] for side in (k, v)))
     first = shape.context - shape.q_len + 1
     how = Scores(shape.softcap, shape.slopes or None, shape.sinks or None, shape.kept)
@@ -180,8 +179,8 @@ def answer(shape, q, k, v):
 
 
 def _held(values, dtype):
-    """As a cache of ours has them, which peers get theirs from. Of 4 bits a layer has codes from -7
-    to 7, so that each has its negative.
+    """Values as our caches hold them, from which peers get theirs. With 4 bits, codes go from -7 to
+    7, so that each has its negative.
     """
     if dtype == "q4_0":
         blocks = values.reshape(-1, 32)

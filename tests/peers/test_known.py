@@ -1,5 +1,5 @@
-"""Which peers there are: modules that would end the command, and by which file an engine is
-known.
+"""Known peers: modules that would end the command, and the file by which an engine is
+identified.
 """
 
 import hashlib
@@ -33,8 +33,8 @@ MODULES = {
     "raises": "raise RuntimeError('broken')",
 }
 SAID = {
-    "leaves": "leaves: SystemExit: its module ends Python with 0",
-    "quits": "quits: SystemExit: its module ends Python with no licence",
+    "leaves": "leaves: SystemExit: importing its module ended Python with 0",
+    "quits": "quits: SystemExit: importing its module ended Python with no licence",
     "interrupts": "interrupts: KeyboardInterrupt",
     "raises": "raises: RuntimeError: broken",
 }
@@ -115,7 +115,7 @@ def test_an_engine_is_the_largest_library_of_its_package(tmp_path, monkeypatch):
 
 
 def test_a_library_that_is_named_has_the_version_of_its_package(tmp_path):
-    """Of two builds, each its own; none where it lies by itself."""
+    """Two builds have two versions; a library outside a package has none."""
     for version in ("1.0", "2.0"):
         folder = tmp_path / version
         info = folder / f"xllamacpp-{version}.dist-info"
@@ -163,8 +163,8 @@ def noted(*brought):
 
 
 def test_a_comparison_names_the_engine_that_differs():
-    """By version and digest, whatever else is the same; runs of before tell of none, and read as
-    before.
+    """By version and digest, even if all else is equal. Older runs have no engines, and can still
+    be read.
     """
     first, *_ = noted((OLD,), (NEW,))
     assert (
@@ -202,7 +202,7 @@ def test_a_manifest_keeps_them_and_an_old_one_has_none():
 
 @pytest.fixture
 def beside(tmp_path, monkeypatch):
-    """Makes packages known, with what each needs."""
+    """Make packages known, with what each needs."""
     monkeypatch.syspath_prepend(str(tmp_path))
 
     def made(name, version, *needs):
@@ -226,7 +226,7 @@ def test_vllm_names_the_torch_that_its_package_does(beside):
     )
     assert told(Vllm, "") == (
         "0.1",
-        f"it needs torch 3.1.2+cpu, and there is 2.0.1: {sys.executable} -m pip install"
+        f"it needs torch 3.1.2+cpu, but has 2.0.1: {sys.executable} -m pip install"
         " 'torch==3.1.2+cpu' --extra-index-url https://download.pytorch.org/whl/cpu",
         "",
     )
@@ -244,6 +244,6 @@ def test_vllm_has_what_its_package_names(beside):
     [("sse avx512f avx512_bf16", "_C"), ("sse avx512f", "_C_AVX512"), ("sse avx2", "_C_AVX2")],
 )
 def test_vllm_chooses_its_library_by_the_cpu(flags, name):
-    """As platforms/cpu.py of vLLM 0.32 does."""
+    """As in platforms/cpu.py of vLLM 0.32."""
     assert kernels("x86_64", f"processor : 0\nflags\t\t: {flags}\nbugs : none\n") == name
     assert kernels("aarch64", "") == "_C"

@@ -1,5 +1,5 @@
-"""Peers from outside in a real sweep: what is right is measured beside ours, and each fault costs
-its own rows alone.
+"""Third-party peers in a real sweep: right ones are measured beside ours, and each fault costs only
+its own rows.
 """
 
 import json
@@ -53,7 +53,7 @@ alibi = 8
 
 @pytest.fixture(scope="module")
 def outside(tmp_path_factory):
-    """A folder of packages with one that brings peers."""
+    """A folder of packages, one of which has peers."""
     folder = tmp_path_factory.mktemp("outside")
     (folder / "fakes.py").write_text(Path(fakes.__file__).read_text())
     named = (*fakes.RIGHT, *fakes.FAULTS, *fakes.LATER)
@@ -69,7 +69,7 @@ def outside(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def outcome(outside, interpreter):
-    """One sweep of all of them, with two builds of one, and two that run in another interpreter."""
+    """One sweep of all peers, with two builds of one, and two in another interpreter."""
     vanishing = interpreter.with_name("vanishing")
     vanishing.symlink_to("python")
     builds = [f"right={outside / name / 'right.so'}" for name in ("one", "two")]
@@ -142,7 +142,7 @@ def test_a_fault_never_yields_a_time(outcome, name):
 
 @pytest.mark.parametrize("name", fakes.RIGHT[1:])
 def test_what_engines_may_do(outcome, name):
-    """A flood of prints, a copy of the process that comes back, another interpreter."""
+    """A flood of prints, a copy of the process that returns, another interpreter."""
     for record in records(outcome, name.lower()):
         assert not record.error and record.samples
 

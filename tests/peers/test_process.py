@@ -1,4 +1,4 @@
-"""A peer's process: it is stopped with all that its engine has begun, and ends with all of it."""
+"""A peer's process is stopped, and ends, with all that its engine has started."""
 
 import os
 import signal
@@ -29,7 +29,7 @@ time.sleep(1000)
 
 
 def spinning(process):
-    """The leader of the group, and what it has forked."""
+    """The leader of the group, and the processes that it forked."""
     return [each for each in process.children(recursive=True) if "python" in each.name()]
 
 
@@ -76,12 +76,12 @@ def test_nothing_is_left_where_who_began_it_is_killed(state):
 )
 def test_what_is_no_python_is_told_with_what_helps(python, said):
     found = known("numpy", python=python)
-    assert said in found.lacking and "name a Python that has numpy" in found.lacking
+    assert said in found.lacking and "give a Python that has numpy" in found.lacking
     assert "\n" not in found.lacking and not found.version
 
 
 def lives(process):
-    """What has ended may be there until somebody asks how."""
+    """An ended process may exist until somebody waits for it."""
     with suppress(psutil.NoSuchProcess):
         return process.status() != psutil.STATUS_ZOMBIE
     return False

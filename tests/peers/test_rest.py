@@ -1,6 +1,4 @@
-"""profile --engine: what it does not go with, and faults. Planted engines answer as float64
-does.
-"""
+"""profile --engine: options that exclude it, and faults. Planted engines answer as float64 does."""
 
 import os
 import re
@@ -45,7 +43,7 @@ def test_planted_engines_are_right(kind, threads, library):
 
 
 def test_the_script_says_what_it_found(monkeypatch, capsys):
-    """Of an engine without a fault it expects nothing: times decide no test."""
+    """For an engine without a fault it expects nothing: times decide no test."""
     monkeypatch.setattr(planted, "KINDS", (planted.Even,))
     monkeypatch.setattr(planted, "_MOST", 1)
     monkeypatch.setattr(planted, "_SIZES", [*SIZES.split(), "--sample-time", "0.001"])
@@ -57,7 +55,7 @@ def test_the_script_says_what_it_found(monkeypatch, capsys):
 
 @pytest.fixture(scope="module")
 def ended(tmp_path_factory):
-    """Of each engine with a fault how it ended, all at once; their processes have a mark."""
+    """How each faulty engine ended; all run at once, and their processes have a mark."""
     folder = tmp_path_factory.mktemp("outside")
     (folder / "fakes.py").write_text(Path(fakes.__file__).read_text())
     register(folder, "fakes", [f"{name.lower()} = fakes:{name}" for name in FAULTS])

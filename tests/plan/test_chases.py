@@ -145,5 +145,5 @@ def test_a_chase_takes_longer(sweep):
 
 def test_a_gate_has_none(sweep):
     refuse_chases(sweep(""))
-    with pytest.raises(BadArgument, match="x.toml has points beside which a thread chases"):
+    with pytest.raises(BadArgument, match="x.toml has points with a chase"):
         refuse_chases(sweep('chase = "node"'))

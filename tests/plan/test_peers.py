@@ -51,7 +51,7 @@ def test_ours_in_another_layout_are_apart(blocks):
 @pytest.mark.parametrize(
     "axes, reason, said",
     [
-        ("block_tokens = 16", INVALID, "vllm: blocks of 16 tokens: ask for a multiple of 32"),
+        ("block_tokens = 16", INVALID, "vllm: blocks of 16 tokens: use a multiple of 32"),
         (
             'block_tokens = 32\ndtype = "e4m3"\nhead_dim = 80',
             INVALID,

@@ -107,7 +107,7 @@ def test_an_interrupted_one_goes_on(still, tmp_path, capsys):
 
 @pytest.mark.parametrize("part", ["longer", "loaded"])
 def test_killed_as_a_part_began_it_says_how_to_go_on(part, tmp_path, capsys):
-    """Before that has met its machine."""
+    """Before the run has a machine.json."""
     run = made.run(tmp_path / "run", loaded=True, suite="score", options={"seed": 1})
     (run / "score.json").unlink()
     (run / part / "machine.json").unlink()
@@ -130,7 +130,7 @@ def test_where_no_core_is_left_to_chase_a_score_is_as_valid(still, tmp_path, cap
 def test_where_no_kernel_is_right_there_is_no_score(still, tmp_path, capsys):
     still(lambda job: (replace(r, samples=(), error="is off by 1") for r in made.played(job)))
     assert (
-        "no kernel of 16 bits is right: is off by 1"
+        "no kernel of 16 bits answers right: is off by 1"
         in errors_of(capsys, "score", "--out", str(tmp_path / "run"), code=4)
         and not (tmp_path / "run").exists()
     )
@@ -150,7 +150,7 @@ def test_where_nothing_can_be_written_nothing_is_measured(still, tmp_path, capsy
 
 
 def test_interrupted_before_there_is_a_run(still, tmp_path, capsys, monkeypatch):
-    """There is nothing to go on with, and the whole command is named."""
+    """There is no run to resume, so the full command is named."""
     still(Mock(side_effect=KeyboardInterrupt))
     path = str(tmp_path / "a run")
     monkeypatch.setattr("sys.argv", ["kvbench", "score", "--out", path])

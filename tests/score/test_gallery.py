@@ -1,6 +1,4 @@
-"""The page of all machines: rows that can be compared come first, and what cannot be read is
-said.
-"""
+"""The page of all machines: comparable rows come first, and unreadable files are named."""
 
 import re
 import shutil
@@ -16,7 +14,7 @@ from tests.score import made
 
 @pytest.fixture(scope="module")
 def results(tmp_path_factory):
-    """Fifteen machines: as folders and archives, of all states."""
+    """Fifteen machines, as folders and archives, in all states."""
     root = tmp_path_factory.mktemp("results")
     for number in range(3):
         visits = list(

@@ -1,7 +1,5 @@
-"""Archives that somebody made to do harm, and archives whose numbers no machine can have measured.
-
-The forged ones are made of the archive in results/, whose journal is edited and sealed again: its
-digests are right.
+"""Harmful archives, and archives with numbers that no machine can reach. The forged ones come from
+the archive in results/: its journal is edited and sealed again, so its digests are right.
 """
 
 import gzip
@@ -29,7 +27,7 @@ HONEST = Path(__file__).resolve().parents[2] / "results" / "zen4-kvm-2" / "score
 
 
 def block(kind, size, name=b"x"):
-    """A header of a member, as POSIX has it."""
+    """A member's header in POSIX form."""
     head = bytearray(512)
     head[: len(name)] = name
     head[100:108], head[124:136], head[136:148] = b"0000644\0", b"%011o\0" % size, b"00000000000\0"
@@ -80,7 +78,7 @@ def test_a_bomb_is_refused_in_a_line_that_names_it(name, tmp_path):
 
 
 def told(error, file, *words):
-    """One line that names the archive, and no folder that is gone."""
+    """One line that names the archive, and no deleted folder."""
     assert "\n" not in str(error) and len(str(error)) < 500 and str(file) in str(error)
     assert "/kvbench-" not in str(error)
     for word in words:
@@ -102,8 +100,8 @@ def test_one_bomb_costs_the_page_nothing_but_itself(tmp_path, capsys):
 @pytest.mark.parametrize(
     ("name", "edit", "words"),
     [
-        ("journal.jsonl", lambda text: text[:-1000] + b"\n", "journal.jsonl:132 is no record"),
-        ("journal.jsonl", lambda text: b"[" * 100_000 + b"\n", "journal.jsonl:1 is no record"),
+        ("journal.jsonl", lambda text: text[:-1000] + b"\n", "journal.jsonl:132 is not a record"),
+        ("journal.jsonl", lambda text: b"[" * 100_000 + b"\n", "journal.jsonl:1 is not a record"),
         ("machine.json", lambda text: b"{}", "machine.json"),
         ("manifest.json", lambda text: b"{", "manifest.json"),
         ("longer/manifest.json", lambda text: b"null", "longer/manifest.json"),
@@ -116,7 +114,7 @@ def test_what_is_wrong_in_a_member_names_archive_and_member(name, edit, words, t
     with pytest.raises(BadRun) as raised:
         checked(file)
     told(raised.value, f"{file}/{name}" if "score" not in name else file, words)
-    assert raised.value.hint == "name an archive that kvbench score --pack has written"
+    assert raised.value.hint == "give an archive that kvbench score --pack wrote"
 
 
 def test_more_points_than_a_score_has_are_refused(tmp_path):
@@ -129,7 +127,7 @@ def test_more_points_than_a_score_has_are_refused(tmp_path):
     ]
     facts["plan"]["points"] += more
     file = packed(tmp_path / "x.tar.gz", parts | {"manifest.json": json.dumps(facts).encode()})
-    with pytest.raises(BadRun, match=r"manifest.json has 311 points, and a score 256 at most"):
+    with pytest.raises(BadRun, match=r"manifest.json has 311 points; a score has at most 256"):
         checked(file)
 
 
@@ -146,7 +144,7 @@ def test_a_folder_without_room_is_said_as_such(tmp_path, monkeypatch, capsys):
 
 
 def forged(file, change, names=("journal.jsonl", "longer/journal.jsonl")):
-    """`change`: of a visit. The archive is sealed again, as anybody can."""
+    """`change`: of a visit. The archive is sealed again, which anybody can do."""
     parts = members(HONEST)
     for name in names:
         visits = map(json.loads, parts[name].splitlines())
@@ -187,15 +185,16 @@ def test_the_honest_one_is_as_it_was(tmp_path, capsys):
 
 @pytest.mark.parametrize("times", [1.25, 1.5])
 def test_faster_than_the_reads_beside_it(times, tmp_path):
-    """f16 reads at the speed of its twin; who makes its samples alone faster is found out."""
+    """f16 reads at its twin's speed; shortening only the kernel's samples is found out."""
     score, rules = found(tmp_path, of_decodes(faster(times, ["point"])))
     assert score.state == "invalid" and "faster" in rules
     assert 16 in {each.bits for each in score.breaches if each.rule == "faster"}
 
 
 def test_a_little_faster_is_within_what_is_allowed(tmp_path):
-    """5 % can be a kernel that prefetches better than the twin: the page says that valid is not
-    true."""
+    """A kernel that prefetches better than its twin can gain 5 %: the page says that valid does not
+    mean true.
+    """
     score, rules = found(tmp_path, of_decodes(faster(1.05, ["point"])))
     assert score.state == "valid" and not rules
 
@@ -213,8 +212,9 @@ def test_everything_a_hundred_times_as_fast(tmp_path, capsys):
 
 
 def test_the_clock_that_an_archive_states_is_its_ceiling(tmp_path):
-    """2 cores of 3.7 GHz load 940 GB/s: 40 times its 32 GB/s are more, and 20 times nobody can
-    tell."""
+    """2 cores of 3.7 GHz load 940 GB/s: 40 times the archive's 32 GB/s are more; 20 times cannot be
+    told.
+    """
     honest_clock = lambda change: lambda v: v if v["point"].startswith("clock") else change(v)
     score, rules = found(tmp_path, honest_clock(faster(40)))
     assert score.state == "invalid" and "impossible" in rules
@@ -225,7 +225,7 @@ def test_the_clock_that_an_archive_states_is_its_ceiling(tmp_path):
 
 
 def test_points_side_by_side_state_no_clock():
-    """Such a visit has no op of its own, and an archive may hold one."""
+    """Such a visit has no op of its own, and may be in an archive."""
     own = made.points()[:2]
     visit = replace(made.measured(0, own[0]), point=Contrast("dtype", tuple(own)))
     assert stated_clock([visit]) == CLOCK
@@ -246,7 +246,7 @@ def test_counters_that_were_set_to_nothing_show_nowhere(tmp_path):
 
 
 def test_a_run_of_ones_own_is_judged_by_the_rules_alone(tmp_path):
-    """What no machine can do is looked for in archives."""
+    """Numbers that no machine can reach are looked for only in archives."""
     from kvbench.submission import scored
 
     visits = [made.twice(record, by=1.2) for record in made.records(made.points())]

@@ -1,4 +1,4 @@
-"""Each rule of a score, broken by itself: the run says that one, and no other."""
+"""Each rule of a score, broken alone: the run reports that rule and no other."""
 
 from dataclasses import replace
 
@@ -15,7 +15,7 @@ ONE_MORE = 11  # launches, so that one that does not count leaves enough
 
 
 def changed(change, which, launches=ONE_MORE, **facts):
-    """Points and visits, some of which are changed. `which`: of a record."""
+    """Points and visits, some of them changed. `which`: tells for a record."""
     own = made.points(**facts)
     return own, [change(r) if which(r) else r for r in made.records(own, launches)]
 
@@ -33,9 +33,7 @@ def half_fast(record, by=0.5):
 
 
 def paced(record, slow):
-    """With the cores' own speed beside the point, at 60 % in `slow` launches; nothing else tells of
-    it.
-    """
+    """The cores' own speed beside the point is 60 % in `slow` launches; nothing else shows it."""
     seconds = 1e-3 / (0.6 if record.launch in slow else 1.0)
     pace = Sample(PACE, 0, 1, seconds, (), 0.0, 0, 0, sample_time=1e-3)
     moved = record.traffic | {PACE: traffic(0.0, 1e8)}

@@ -1,4 +1,4 @@
-"""What a score says, and what makes it none. Each fault is planted in a run that is valid without
+"""What a score says, and what invalidates it. Each fault is planted in a run that is valid without
 it.
 """
 
@@ -18,8 +18,8 @@ RESULTS = Path(__file__).resolve().parents[2] / "results" / "README.md"
 
 
 def test_the_version_stands_for_this_workload_and_these_rules():
-    """Whoever changes what is measured, counted or demanded makes another version: figures of this
-    one stay what they are.
+    """A change of what is measured, counted or required needs a new version, so that figures of
+    this version keep their meaning.
     """
     assert (VERSION, digest()) == ("1.0", "df247ae3")
     assert f"{VERSION} #{digest()}" in RESULTS.read_text()

@@ -1,4 +1,6 @@
-"""Archives of scores: what they hold, and what is refused of those that anybody may have made."""
+"""Archives of scores: what they contain, and what is refused in archives that anybody may have
+made.
+"""
 
 import gzip
 import io
@@ -58,7 +60,7 @@ def test_it_says_the_same_without_what_must_not_leave_the_house(archive, capsys)
 
 
 def test_an_archive_of_a_score_without_latency_is_as_valid(tmp_path, capsys):
-    """As all were, and as those of one core are."""
+    """Older archives have no latency, nor have those of one core."""
     pack(made.run(tmp_path / "run"), tmp_path / "a.tar.gz", "")
     assert not [name for name in members(tmp_path / "a.tar.gz") if name.startswith("loaded/")]
     assert "VALID" in output_of(capsys, "score", "--check", str(tmp_path / "a.tar.gz"))
@@ -144,5 +146,5 @@ def test_twice_the_same_file_is_refused(tmp_path, archive):
     with tarfile.open(tmp_path / "x.tar.gz", "w:gz") as tar:
         for _ in range(2):
             tar.addfile(tarfile.TarInfo("score.json"))
-    with pytest.raises(BadRun, match="or there twice"):
+    with pytest.raises(BadRun, match="or occurs twice"):
         checked(tmp_path / "x.tar.gz")

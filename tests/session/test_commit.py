@@ -1,4 +1,4 @@
-"""Which commit a run is of: git's, where it was begun, or the one that was named."""
+"""The commit of a run: git's where the run was started, or the one given."""
 
 import subprocess
 

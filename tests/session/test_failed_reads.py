@@ -1,4 +1,4 @@
-"""Reads that failed in a launch: the run is told, resumed and shown all the same."""
+"""Failed reads in a launch: the run can still be resumed and shown."""
 
 from dataclasses import replace
 
@@ -15,8 +15,8 @@ from tests.session.test_session import Played, begun, quick  # noqa: F401  (a fi
 
 
 def test_a_read_that_failed_is_no_end(tmp_path):
-    """All reads of launch 0 have failed: nothing is said of shares of them, and the run is resumed
-    to its end.
+    """All reads of launch 0 failed: no share of them is reported, and the run is resumed to its
+    end.
     """
 
     def failing(job):

@@ -1,4 +1,4 @@
-"""SIGKILL of the parent, the worker or both: nothing that was finished is lost, and it can be
+"""SIGKILL of the parent, the worker or both: no finished visit is lost, and the run can be
 resumed.
 """
 
@@ -66,7 +66,7 @@ def workers(pid):
 
 
 def journal(folder):
-    """Whole lines, read with nothing but json."""
+    """The full lines, read only with json."""
     path = folder / "run" / "journal.jsonl"
     lines = path.read_bytes().split(b"\n")[:-1] if path.exists() else []
     return [json.loads(line) for line in lines]
@@ -77,7 +77,7 @@ def visits(found):
 
 
 def killed(folder, suite, who, wait):
-    """One run, killed once, after `wait`; what its journal then holds."""
+    """A run that is killed once, after `wait`; and its journal then."""
     (folder / "suite.toml").write_text(suite)
     process = sweep(folder, str(folder / "suite.toml"))
     wait()
@@ -117,7 +117,7 @@ def check(folder, suite, who, wait):
 
 @pytest.mark.parametrize("who", KILLS)
 def test_killed_once(tmp_path, who):
-    """As soon as a visit stands in the journal; later ones are not made, or being made."""
+    """Killed when the first visit is in the journal; later ones are not made, or in the making."""
 
     def wait():
         deadline = time.monotonic() + 60

@@ -1,4 +1,6 @@
-"""A sweep whose lengths a file lists: they are kept with the run, which goes on with no others."""
+"""A sweep with lengths from a file: they are stored with the run, which can be resumed only with
+the same ones.
+"""
 
 import shutil
 
@@ -14,7 +16,7 @@ HELD = (7, 64, 30)
 
 @pytest.fixture
 def begun(tmp_path, monkeypatch):
-    """A run that was interrupted, and the file it was given, by a name of its own folder."""
+    """An interrupted run and its file of lengths, given by a relative name."""
     (tmp_path / "users").write_text("7\n64\n30\n")
     monkeypatch.chdir(tmp_path)
     axes = *AXES, "batch=3", "lengths=even,ragged:1,users"

@@ -1,5 +1,5 @@
-"""The fastest kernel of each dtype, timed side by side behind the planned launches. All times are
-planted: which kernels are the fastest is written here.
+"""The line: the fastest kernel of each dtype, timed side by side after the planned launches. All
+times are planted: the fastest kernels are written here.
 """
 
 from dataclasses import replace
@@ -51,8 +51,8 @@ def seconds(point):
 
 
 class Planted:
-    """Answers at once, or after `each` seconds of the clock. `cut`: visits after which it is
-    interrupted. `fail`: whose visits do. `torn`: whether layouts stay an open question.
+    """Answers at once, or after `each` seconds of the clock. `cut`: interrupt after that many
+    visits. `fail`: kernels whose visits fail. `torn`: layouts stay an open question.
     """
 
     def __init__(self, cut=None, fail=lambda *_: False, torn=False, clock=None, each=10):
@@ -113,7 +113,7 @@ def resumed(path, executor=None, **asked):
 
 
 def visits(run):
-    """Launches of the line, and of all else by how many visits they have."""
+    """Launches of the line, and launches of other points by number of visits."""
     line = [record.launch for record in run.records if record.point == run.manifest.line]
     others = [record.launch for record in run.records if record.point != run.manifest.line]
     return line, {launch: others.count(launch) for launch in others}
@@ -133,7 +133,7 @@ def test_the_fastest_of_each_dtype_follow_in_as_many_launches(tmp_path):
 
 
 def test_what_it_asks_is_asked_no_more_by_the_plan(tmp_path):
-    """The same points without a line, for one dtype is no question, have their contrasts."""
+    """The same points have their contrasts if there is no line; one dtype is no question."""
     sweep, seen, _ = planned(options(), options().kernels)
     assert {point.dtype for point in sweep.line} == {"f16", "i8", "q4_0"} and seen.line > 0
     assert {each.factor for each in sweep.contrasts} == {"layout"}
@@ -172,7 +172,7 @@ def test_it_must_fit_memory(tmp_path, monkeypatch):
 
 
 def test_killed_anywhere_it_loses_nothing(tmp_path):
-    """The line is chosen once: what comes later changes it no more."""
+    """The line is chosen once: later records do not change it."""
     whole = measured(tmp_path / "whole")
     total = len(whole.records)
     planned = 3 * len(whole.manifest.plan.points)
@@ -189,7 +189,7 @@ def test_killed_anywhere_it_loses_nothing(tmp_path):
 
 
 def test_the_choice_stays(tmp_path, monkeypatch):
-    """Though other kernels would be the fastest after more launches."""
+    """Even if other kernels are the fastest after more launches."""
     before = measured(tmp_path / "run").manifest.line
     turned = {key: 100 - each for key, each in TIMES.items()}
     monkeypatch.setattr("tests.session.test_line.TIMES", turned)
@@ -209,7 +209,7 @@ def test_no_fewer_launches_than_have_begun(tmp_path):
 
 
 def test_a_kernel_that_fails_is_not_chosen(tmp_path):
-    """Wrong in every launch, it has no time; the next one of its dtype stands in its place."""
+    """A kernel that is wrong in every launch has no time; the next one of its dtype replaces it."""
     wrong = Planted(
         fail=lambda launch, p: isinstance(p, Point) and (p.dtype, p.layout) == FASTEST[1]
     )
@@ -225,7 +225,9 @@ def test_a_line_that_fails_ends_the_run_as_planned(tmp_path):
 
 
 def test_work_that_is_left_counts_it(tmp_path):
-    """Weights of all visits add up to what is left when it begins, and to nothing at the end."""
+    """The weights of all visits add up to what is left at the beginning, and to nothing at the
+    end.
+    """
     with Session.begin(options(), tmp_path / "run", execute=Planted()) as session:
         whole = session.left()
         done = sum(session.weight(record.point) for record in session.records())
@@ -240,12 +242,12 @@ def test_a_manifest_has_its_line_and_names_its_own_points_alone(tmp_path):
     run = measured(tmp_path / "run")
     other = replace(run.manifest.line.points[0], dtype="f32")
     strange = replace(run.manifest, line=Contrast(KERNEL, (other,)))
-    with pytest.raises(BadArgument, match="none of plan.points"):
+    with pytest.raises(BadArgument, match="is not in plan.points"):
         RunDirectory.create(tmp_path / "other", strange)
 
 
 def test_open_questions_are_visited_beside_it(tmp_path):
-    """In launches that have the line anyway; and after any visit that is the same."""
+    """In launches that have the line anyway; and the same after any visit."""
     asked = {"launches": 7, "until_decided": True}
     whole = measured(tmp_path / "whole", Planted(torn=True), **asked)
     line, others = visits(whole)
@@ -271,8 +273,8 @@ def test_open_questions_are_visited_beside_it(tmp_path):
 
 @pytest.mark.parametrize(("limit", "some"), [(100, False), (100_000, True)])
 def test_open_questions_take_no_time_of_it(tmp_path, ticking, limit, some):
-    """All its launches are made, whatever they take; what the suite has in seconds is for what is
-    open.
+    """All its launches are made, however long they take; the suite's seconds are for open
+    questions.
     """
     (tmp_path / "x.toml").write_text(f'question = "?"\nuntil_decided = {limit}\nsamples = 2')
     asked = {"launches": 7, "until_decided": True, "suite": str(tmp_path / "x.toml")}
@@ -283,7 +285,7 @@ def test_open_questions_take_no_time_of_it(tmp_path, ticking, limit, some):
 
 
 def test_a_budget_ends_it_too(tmp_path, ticking):
-    """There is time for all that is planned and for two visits more; three would be its own."""
+    """There is time for all planned visits and two more; the third would be the line's."""
     with Session.begin(options(), tmp_path / "first", execute=Planted()) as session:
         count = 3 * len(session.directory.manifest.plan.points)
     budget = 10.0 * (count + 2)

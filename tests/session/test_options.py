@@ -1,4 +1,4 @@
-"""Options of a session: which go together, and which cannot be."""
+"""Options of a session: valid and invalid combinations."""
 
 import pytest
 

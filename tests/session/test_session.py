@@ -1,4 +1,4 @@
-"""A sweep's course without measuring: a made-up executor stands for the worker processes."""
+"""The course of a sweep without measuring: a made-up executor replaces the worker processes."""
 
 import json
 import shutil
@@ -33,7 +33,7 @@ MOVED = Traffic(1e6, 1e6, 1e6, 1e6, 1e6, 0, 0, 1)
 
 
 class Played:
-    """Answers for every point at once. `swing`: by how much the launches differ."""
+    """Answers for every point at once. `swing`: by how much launches differ."""
 
     def __init__(self, swing=0.0, seconds=0.0, clock=None, stop_after=None):
         self.swing, self.seconds, self.clock, self.left = swing, seconds, clock, stop_after
@@ -74,7 +74,7 @@ class Played:
 
 @pytest.fixture(autouse=True)
 def quick(monkeypatch):
-    """The preflight looks at the machine for two seconds; it has tests of its own."""
+    """Skip the preflight, which takes two seconds and has its own tests."""
     monkeypatch.setattr(kvbench.session.session, "preflight", lambda *_: ())
 
 
@@ -137,7 +137,7 @@ def test_a_run_is_resumed_as_it_was_begun(tmp_path, asked, said):
 
 
 def test_launches_may_be_asked_for_anew(tmp_path):
-    """More of them, or fewer of those that have not begun: the manifest then says so."""
+    """More launches, or fewer if they have not begun: the manifest follows."""
     with begun(tmp_path, Played()) as session:
         points, seconds = (
             len(list(session.records())) // 2,
@@ -179,8 +179,8 @@ def test_what_has_changed_is_not_continued(tmp_path, name, said):
 
 @pytest.mark.parametrize("when", [0, 1])
 def test_a_library_that_is_replaced_is_not_measured(tmp_path, when):
-    """By the next process that would: what was measured before stays, and is gone on with once the
-    library is back.
+    """The next process refuses it. Earlier records stay, and the run continues once the library is
+    back.
     """
     folder = tmp_path / "library"
     folder.mkdir()
@@ -238,7 +238,7 @@ def test_options_reach_the_plan(tmp_path):
 
 
 def test_the_command_is_recorded_as_it_can_be_printed(tmp_path):
-    """A path need not be text."""
+    """A path need not be valid text."""
     with Session.begin(options(), tmp_path / "run", "kvbench sweep --out '\udcff\x1b'", Played()):
         assert (
             RunDirectory.open(tmp_path / "run").manifest.command

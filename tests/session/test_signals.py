@@ -1,5 +1,5 @@
-"""SIGINT and SIGTERM, once or twice, at random times: exit code 130, nobody left or left stopped,
-no traceback, nothing in the folder for temporary files, and a hint that works.
+"""SIGINT and SIGTERM, once or twice, at random times: exit code 130, no process left or
+stopped, no traceback, nothing in the folder for temporary files, and a hint that works.
 
     python -m pytest -m full tests/session/test_signals.py
 
@@ -161,7 +161,7 @@ def start(arguments, facts):
 
 
 def wait_for_handlers(process):
-    """Before that, SIGTERM ends Python itself."""
+    """Before the handlers are set, SIGTERM ends Python itself."""
     caught = 1 << (signal.SIGTERM - 1)
     end = time.monotonic() + PATIENCE
     while process.poll() is None and time.monotonic() < end:
@@ -180,7 +180,7 @@ def wait_for_compiler(folder):
 
 
 def left(mark):
-    """Processes of a trial that are still there some seconds after its end: number, state and
+    """Processes of a trial that still exist some seconds after its end: number, state and
     command.
     """
     for _ in range(100):
@@ -201,9 +201,7 @@ def marked(mark):
 
 
 def follow(words, facts, said):
-    """What a hint says is a command that goes on: to its end where that is near, else until it is
-    interrupted.
-    """
+    """Run the command in a hint: to its end if that is near, else interrupt it."""
     again = start(words, facts)
     try:
         out, err = again.communicate(timeout=PATIENCE if words[0] == "sweep" else 10)

@@ -1,4 +1,4 @@
-"""When a sweep stops: a budget, how sure its points are, and launches that are added."""
+"""When a sweep stops: by budget, by certainty of its points; and added launches."""
 
 from dataclasses import replace
 from fractions import Fraction
@@ -32,9 +32,7 @@ def clock(monkeypatch):
 
 
 class Timed(Played):
-    """Visits take what is written here, in turn, and a worker is ended where its time is up, as a
-    real one.
-    """
+    """Visits take the given times in turn; a worker is ended when its time is up, as a real one."""
 
     def __init__(self, clock, takes):
         super().__init__(clock=clock)
@@ -71,7 +69,7 @@ def test_no_launch_begins_that_would_not_end_in_time(tmp_path, clock, budget, la
     ],
 )
 def test_a_budget_is_a_bound(tmp_path, clock, budget, each, made, ended):
-    """Times of visits are exact. What was finished counts, and the run can be gone on with."""
+    """Times of visits are exact. Finished visits count, and the run can be resumed."""
     with begun(tmp_path, Timed(clock, lambda launch: each), budget=budget) as session:
         assert len(list(session.records())) == made
         assert session.budget.spent
@@ -88,7 +86,7 @@ def test_a_budget_is_a_bound(tmp_path, clock, budget, each, made, ended):
 
 
 def test_a_launch_that_is_slower_than_those_before_is_cut_off(tmp_path, clock):
-    """Of the second launch, ten times as slow, some visits are made."""
+    """The second launch is ten times as slow; only some of its visits are made."""
     with begun(tmp_path, Timed(clock, lambda launch: (1.0, 10.0)[launch]), budget=60.0) as session:
         records = list(session.records())
         points = len(session.directory.manifest.plan.points)
@@ -98,9 +96,7 @@ def test_a_launch_that_is_slower_than_those_before_is_cut_off(tmp_path, clock):
 
 
 def test_added_launches_end_within_the_time_of_their_suite(tmp_path, clock):
-    """360 s of quick are for launches that are added; those that are planned are made, whatever
-    they take.
-    """
+    """quick has 360 s for added launches; planned launches are made however long they take."""
     torn_one = torn()
 
     def executor(job):
@@ -119,8 +115,8 @@ def test_added_launches_end_within_the_time_of_their_suite(tmp_path, clock):
 
 
 def test_launches_are_added_until_the_points_are_sure(tmp_path, clock):
-    """Launches alternate by 2 % around a middle, 1 % to each side: a target of 1.5 % is met as soon
-    as there are the six launches whose range holds a median with 95 %; one of 0.5 % never.
+    """Launches alternate by 1 % to each side of a middle. A target of 1.5 % is met with six
+    launches, whose range holds the median with 95 %; a target of 0.5 % is never met.
     """
     for target, expected in ((0.015, 6), (0.005, 9)):
         played = Played(swing=0.01, seconds=10.0, clock=clock)
@@ -135,7 +131,7 @@ def test_launches_are_added_until_the_points_are_sure(tmp_path, clock):
 
 
 def test_visits_that_failed_have_no_part_in_how_sure_points_are(tmp_path):
-    """Those of the second launch took ten times as long, and their answers were wrong."""
+    """The second launch's visits took ten times as long, and gave wrong answers."""
 
     def failing(job):
         for record in Played()(job):
@@ -150,8 +146,8 @@ def test_visits_that_failed_have_no_part_in_how_sure_points_are(tmp_path):
 
 
 def torn(stop_after=None):
-    """Decodes of the paged layout are now slower than the other's, now faster; all else takes
-    equally long.
+    """Decodes of the paged layout are sometimes slower and sometimes faster than the other's; all
+    others take equally long.
     """
     played = Played(stop_after=stop_after)
 
@@ -198,7 +194,7 @@ def visits_by_launch(session):
 
 
 def test_launches_are_added_for_what_is_open_alone(tmp_path):
-    """Between decodes of two layouts; and what is left open is said."""
+    """Between decodes of two layouts; questions that stay open are reported."""
     with until(tmp_path / "run", torn()) as session:
         list(session.records())
         seen = visits_by_launch(session)
@@ -230,7 +226,7 @@ def test_no_launch_is_added_where_nothing_is_open(tmp_path):
 
 
 def test_added_launches_are_resumed(tmp_path):
-    """After any number of their visits, with the points that the launch has begun with."""
+    """After any number of visits, with the points that the launch began with."""
     with until(tmp_path / "whole", torn()) as session:
         records = list(session.records())
         whole, planned = visits_by_launch(session), sum(record.launch < 7 for record in records)

@@ -292,5 +292,5 @@ def test_a_folder_without_weights_is_explained(tmp_path, capsys):
                 capsys, "explain", folder(tmp_path / "mine", config(**LLAMA)), "--machine", RUN
             )
         )
-        and "weights: unknown, there is no" in text
+        and "weights: unknown, its folder has no" in text
     )

@@ -1,4 +1,4 @@
-"""Ways to ruin the files of a run directory at random."""
+"""Ways to damage the files of a run directory at random."""
 
 import json
 import os
@@ -52,7 +52,7 @@ def places(value, path=()):
 
 
 def changed(text, chance):
-    """One value of a JSON text replaced, left out, renamed or added."""
+    """Replace, drop, rename or add one value of a JSON text."""
     facts = json.loads(text)
     *way, key = chance.choice(list(places(facts)))
     inner = facts
@@ -107,7 +107,7 @@ def other(path):
 
 
 def take_lines(path, chance):
-    """Lines of the other run in the place of some, or behind all."""
+    """Put lines of the other run in place of some, or at the end."""
     own, theirs = (each.read_bytes().splitlines(keepends=True) for each in (path, other(path)))
     at = chance.randrange(len(own) + 1)
     own[at : at + chance.randrange(3)] = chance.sample(theirs, chance.randrange(1, 4))

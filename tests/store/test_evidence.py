@@ -1,4 +1,4 @@
-"""What tunings have seen, kept over runs."""
+"""The tuner's measurements, kept over runs."""
 
 import pytest
 
@@ -47,7 +47,7 @@ def test_what_is_of_another_is_said_and_replaced(library, tmp_path, what):
     if what == "build":
         library.write_bytes(b"other kernels")
     other = Evidence("n" if what == "machine" else "m", library, file)
-    assert other.read() == ({}, f"{file} is of another {what}: all classes are tuned afresh")
+    assert other.read() == ({}, f"{file} is from another {what}: all classes are tuned afresh")
     assert not other.add([tuned("c")])
     assert other.read() == ({"c": SEEN}, "")
 
@@ -79,7 +79,7 @@ def test_our_own_folder_need_not_be_writable(library, tmp_path, monkeypatch):
     (tmp_path / "kvbench").write_text("")
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     said = Evidence("m", library).add([tuned()])
-    assert said.startswith("what was tuned is not kept") and "\n" not in said
+    assert said.startswith("the tuning is not kept") and "\n" not in said
 
 
 def test_a_file_that_was_named_is_refused_at_once(library, tmp_path):

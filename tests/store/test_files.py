@@ -1,5 +1,6 @@
-"""Files that are whole or not there, with several writers, short writes and a disk that may fail at
-any time."""
+"""Files are complete or absent, with several writers, short writes and a disk that may fail at any
+time.
+"""
 
 import json
 import multiprocessing
@@ -27,7 +28,7 @@ _FORK = multiprocessing.get_context("fork")
 
 
 def processes(act, *arguments):
-    """`act` in one for each of the arguments, all at once; none may fail."""
+    """Run `act` for each argument in a process of its own, all at once; none may fail."""
     running = [_FORK.Process(target=act, args=each) for each in arguments]
     for process in running:
         process.start()
@@ -51,8 +52,9 @@ def tuned(of, value):
 
 
 def wrote(library, file, writer, rounds):
-    """A class of its own in every round, and a ratio of a class that all share. It must never be
-    refused."""
+    """Add a class of its own in every round, and a ratio of a shared class. This must never be
+    refused.
+    """
     for number in range(rounds):
         value = 1.0 + writer + number / 1000
         own = tuned(f"own/{writer}/{number}", value)
@@ -60,7 +62,7 @@ def wrote(library, file, writer, rounds):
 
 
 def looked(library, file, stop):
-    """What is read is whole at any time, and nothing that was there is gone later."""
+    """What is read is complete at any time, and nothing that was there disappears later."""
     before = 0
     while not stop.is_set():
         found, remark = Evidence("m", library, file).read()
@@ -115,7 +117,7 @@ def test_a_file_is_of_one_writer_alone(tmp_path):
 
 
 def killed_while(act):
-    """A child that is killed in the middle of it."""
+    """Kill a child in the middle of it."""
     child = os.fork()
     if not child:
         with act():
@@ -166,14 +168,12 @@ def test_a_lock_that_is_held_for_long_is_said_in_a_line(library, tmp_path, monke
     )
     with locked(tmp_path):
         said = Evidence("m", library, str(tmp_path / "seen.json")).add([tuned("a", 1.0)])
-    assert (
-        said.startswith("what was tuned is not kept for later runs") and "another process" in said
-    )
+    assert said.startswith("the tuning is not kept for later runs") and "another process" in said
     assert "\n" not in said and not (tmp_path / "seen.json").exists()
 
 
 def test_evidence_that_could_not_be_read_is_not_replaced(library, tmp_path, monkeypatch):
-    """Too many open files, say: then nobody knows what it holds."""
+    """With too many open files, for example, the file's content is unknown."""
     evidence = Evidence("m", library, str(tmp_path / "seen.json"))
     assert not evidence.add([tuned("a", 1.0)])
     with monkeypatch.context() as patch:
@@ -191,7 +191,7 @@ def test_a_tuning_file_that_is_too_large_is_refused_in_a_line(library, tmp_path)
 
 
 def test_of_a_tuning_file_no_more_is_read_than_is_kept(library, tmp_path):
-    """Whoever wrote it: what is read goes to every worker."""
+    """Whoever wrote it: each worker gets what is read."""
     evidence = Evidence("m", library, str(tmp_path / "seen.json"))
     evidence.add([tuned("a", 1.0)])
     text = evidence.path.read_text()
@@ -219,7 +219,7 @@ def test_a_tuning_file_has_room_for_more_than_any_machine_has(library, tmp_path)
 
 @pytest.fixture
 def three_bytes(monkeypatch):
-    """A write takes three bytes at a time, as one to a full pipe or a network file may."""
+    """A write takes three bytes at a time, as may happen with a full pipe or a network file."""
     write = os.write
     monkeypatch.setattr(os, "write", lambda file, data: write(file, bytes(data)[:3]))
 
@@ -232,7 +232,7 @@ def test_a_journal_goes_on_where_a_write_ended(folder, three_bytes):
 
 
 def test_what_a_worker_is_told_goes_on_where_a_write_ended(three_bytes):
-    """The pipe to it is written by the runner itself."""
+    """The runner itself writes the pipe to it."""
     outer, inner = os.pipe()
 
     class Told:
@@ -246,7 +246,7 @@ def test_what_a_worker_is_told_goes_on_where_a_write_ended(three_bytes):
 
 
 def synced(monkeypatch):
-    """Folders and files whose descriptors were synced, by their paths, in that order."""
+    """Paths of the folders and files whose descriptors were synced, in order."""
     found = []
     monkeypatch.setattr(
         os, "fsync", lambda file: found.append(os.readlink(f"/proc/self/fd/{file}"))

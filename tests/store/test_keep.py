@@ -1,6 +1,4 @@
-"""A run in the place of another: nothing else there is touched, and no instant to die is a bad
-one.
-"""
+"""Replacing a run by another: other files stay, and a kill at any instant does no harm."""
 
 import os
 import shutil
@@ -31,7 +29,7 @@ def files(folder):
 
 
 def test_what_else_lies_there_stays(filled, head, tmp_path, monkeypatch):
-    """A note, a report, a link to it all; and what the new run lacks goes."""
+    """A note, a report and a link to the place stay; files that the new run lacks go."""
     (filled / "notes.txt").write_text("keep me")
     (filled / "report").mkdir()
     (filled / "report" / "index.html").write_text("mine")
@@ -66,7 +64,7 @@ def test_two_that_are_not_apart_are_refused(filled, head, tmp_path, run, place):
 def test_only_a_run_that_nobody_writes_is_replaced(filled, head, tmp_path, monkeypatch):
     (tmp_path / "mine").mkdir()
     (tmp_path / "mine" / "journal.jsonl").write_text("dear diary")
-    with pytest.raises(BadRun, match="is no run directory"):
+    with pytest.raises(BadRun, match="is not a run directory"):
         keep(head, tmp_path / "mine")
     assert files(tmp_path / "mine") == {"journal.jsonl": b"dear diary"}
     before = files(filled)
@@ -80,8 +78,8 @@ def test_only_a_run_that_nobody_writes_is_replaced(filled, head, tmp_path, monke
 
 @pytest.mark.parametrize("first", [False, True])
 def test_killed_at_any_instant(filled, head, first):
-    """The old run, the new one, or one line that says what to do; and doing it helps. `first`:
-    there is none before.
+    """The old run, the new one, or one line that says what to do, which then works. `first`: no run
+    was there before.
     """
     seen, copy = set(), filled.with_name("copy")
     shutil.copytree(filled, copy)

@@ -1,6 +1,4 @@
-"""Run directories that were damaged: one line and exit code 2, or a run that can be used. Never a
-traceback.
-"""
+"""Damaged run directories: one line and exit code 2, or a usable run. Never a traceback."""
 
 import random
 import shutil
@@ -22,7 +20,7 @@ def sound(tmp_path_factory):
 
 @pytest.fixture
 def place(tmp_path):
-    """A folder where another run is, too."""
+    """A folder that also holds another run."""
     written(tmp_path / ruin.OTHER, run="another")
     return tmp_path
 
@@ -39,7 +37,7 @@ def written(path, **facts):
 
 
 def used(path):
-    """Everything that a directory can be asked."""
+    """Everything that can be asked of a directory."""
     with RunDirectory.open(path) as run:
         run.machine()
         names = {point.name for point in run.manifest.plan.points}

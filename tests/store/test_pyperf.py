@@ -1,6 +1,4 @@
-"""run.json.gz as pyperf reads it: its own commands succeed, and its values are those of the
-journal.
-"""
+"""run.json.gz as pyperf reads it: its commands succeed, and its values are those of the journal."""
 
 import gzip
 import json
@@ -30,8 +28,8 @@ def kept(path, records, **facts):
 
 @pytest.fixture(scope="module")
 def two_runs(tmp_path_factory):
-    """Three launches, the begin of a fourth, and two points that fail once. The other run is slower
-    by half.
+    """Three launches, the start of a fourth, and two points that fail once. The other run is half
+    as slow again.
     """
     folder = tmp_path_factory.mktemp("runs")
     points = (*POINTS, BAD, WRONG)

@@ -1,5 +1,5 @@
-"""Run directories: what is written comes back, what could not be read is refused, one process
-writes at a time.
+"""Run directories: what is written comes back, unreadable values are refused, one process writes at
+a time.
 """
 
 import json
@@ -99,15 +99,15 @@ def test_a_machine_comes_back(filled):
         ({"run": ""}, "run is empty"),
         ({"created": "2026-01-02T03:04:05"}, "created"),
         ({"created": "yesterday"}, "created"),
-        ({"points": (READ, DECODE, READ)}, "is there twice"),
+        ({"points": (READ, DECODE, READ)}, "occurs twice"),
         ({"points": (replace(READ, cpus=()),)}, "plan.points[0]: cpus"),
         ({"launches": 0}, "plan.launches"),
         ({"points": (replace(DECODE, variant="a.b"),)}, "plan.points[0]: 'decode.a.b."),
         ({"points": (READ, replace(DECODE, layout="a/b"))}, "plan.points[1]: 'decode.flash.a/b."),
         ({"forecast": {"seconds": float("nan")}}, "forecast[...]"),
         ({"identity": {"suite": 5}}, "identity[...]"),
-        ({"command": "kvbench sweep \udcff"}, "'kvbench sweep \\udcff' is no text"),
-        ({"options": {"suite": "\udcff.toml"}}, "'\\udcff.toml' is no text"),
+        ({"command": "kvbench sweep \udcff"}, "'kvbench sweep \\udcff' cannot be written as text"),
+        ({"options": {"suite": "\udcff.toml"}}, "'\\udcff.toml' cannot be written as text"),
     ],
 )
 def test_what_cannot_be_read_is_not_begun(folder, facts, said):
@@ -124,7 +124,7 @@ def test_what_cannot_be_read_is_not_begun(folder, facts, said):
         (failed(0, replace(READ, bytes=7)), "no point"),
         (replace(failed(0, READ), memory={"mapped": np.int64(1)}), READ.name),
         (replace(failed(0, READ), launch=-1), "launch -1"),
-        (failed(10, READ), "launch 10 is none of this run, which has 10 from 0 on"),
+        (failed(10, READ), "launch 10 is not in this run, which has 10 from 0 on"),
         (replace(failed(0, READ), error="", max_abs_err=1.5), "max_abs_err"),
         (failed(1, APPEND), "launch 1 has visited"),
     ],
@@ -150,7 +150,7 @@ LEAVES = st.one_of(
 
 
 def places(value, path=()):
-    """Of all that is in a JSON value, by the keys on the way."""
+    """The keys that lead to every value inside a JSON value."""
     if isinstance(value, list):
         value = dict(enumerate(value))
     for key, each in value.items() if isinstance(value, dict) else ():
@@ -161,7 +161,7 @@ def places(value, path=()):
 @settings(max_examples=300, deadline=None)
 @given(seed=st.integers(0, 1 << 32), leaf=LEAVES, data=st.data())
 def test_what_a_process_may_say_comes_back(tmp_path_factory, seed, leaf, data):
-    """Anything at any place of a record: it is refused where it is read, or the journal has it."""
+    """With any value at any place of a record: it is refused when read, or the journal has it."""
     facts = json.loads(record_line(visit(random.Random(seed), 3, DECODE, run=RUN)))
     *path, last = data.draw(st.sampled_from(list(places(facts))))
     reduce(getitem, path, facts)[last] = leaf
@@ -214,7 +214,7 @@ def test_an_empty_folder_will_do(tmp_path):
 @pytest.mark.parametrize("write", [False, True])
 def test_what_is_no_run_directory_says_so(tmp_path, name, write):
     (tmp_path / "file").write_text("{}")
-    with pytest.raises(BadRun, match="is no run directory") as raised:
+    with pytest.raises(BadRun, match="is not a run directory") as raised:
         RunDirectory.open(tmp_path / name, write)
     refused(raised.value, str(tmp_path / name))
     assert [path.name for path in tmp_path.iterdir()] == ["file"]
@@ -231,10 +231,10 @@ def test_another_format_is_not_read(filled):
 @pytest.mark.parametrize(
     ("facts", "said"),
     [
-        ({"run": "another"}, "it is of run 'another', and this is run"),
+        ({"run": "another"}, "it is of run 'another', but this is run"),
         ({"run": ""}, "it is of run ''"),
-        ({"launch": 10}, "launch 10 is none of this run"),
-        ({"max_abs_err": 1e9}, "an answer that is off by 1e+09"),
+        ({"launch": 10}, "launch 10 is not in this run"),
+        ({"max_abs_err": 1e9}, "an answer with an error of 1e+09"),
     ],
 )
 def test_a_line_that_is_not_the_run_s_is_named(filled, facts, said):
@@ -243,7 +243,7 @@ def test_a_line_that_is_not_the_run_s_is_named(filled, facts, said):
     (filled / JOURNAL).write_text("".join(lines))
     with pytest.raises(BadRun) as raised:
         RunDirectory.open(filled)
-    refused(raised.value, f"{filled / JOURNAL}:5 is no record", said)
+    refused(raised.value, f"{filled / JOURNAL}:5 is not a record", said)
 
 
 @pytest.mark.parametrize(
@@ -267,7 +267,7 @@ def test_a_latency_that_none_is_is_not_read(filled, facts, said):
     (filled / JOURNAL).write_text("".join(lines))
     with pytest.raises(BadRun) as raised:
         RunDirectory.open(filled)
-    refused(raised.value, f"{filled / JOURNAL}:{number + 1} is no record", said)
+    refused(raised.value, f"{filled / JOURNAL}:{number + 1} is not a record", said)
 
 
 def test_the_machine_of_another_run_is_not_this_one_s(filled, tmp_path):
@@ -294,7 +294,7 @@ def test_there_is_one_writer(folder):
 
 
 def test_one_of_two_creators_is_refused(folder, monkeypatch):
-    """The other one is done by the time that the first comes to lock what it saw empty."""
+    """The second creator finishes before the first one locks the folder that it saw empty."""
 
     def late(path):
         monkeypatch.undo()

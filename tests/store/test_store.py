@@ -1,4 +1,4 @@
-"""Values as JSON and back, and what does not fit; files that are whole or not there."""
+"""Values as JSON and back, and values that do not fit; files that are complete or absent."""
 
 import json
 
@@ -88,7 +88,7 @@ def test_a_file_is_replaced_whole(tmp_path):
     write_json(path, {"a": 1})
     write_json(path, {"a": 2})
     assert json.loads(path.read_text()) == {"a": 2}
-    with pytest.raises(ValueError, match=r"'\\udcff' is no text"):
+    with pytest.raises(ValueError, match=r"'\\udcff' cannot be written as text"):
         write_json(path, {"a": list(range(10000)), "b": "\udcff"})
     assert json.loads(path.read_text()) == {"a": 2}
     assert [file.name for file in path.parent.iterdir()] == ["machine.json"]

@@ -1,4 +1,4 @@
-"""No instant to die is a bad one for a run directory, and no disk."""
+"""A run directory survives a kill at any instant, and a disk that fails at any time."""
 
 import os
 import random
@@ -18,8 +18,8 @@ from tests.store.made import APPEND, DECODE, JOURNAL, READ, failed, manifest, na
 
 
 def test_a_journal_cut_anywhere(folder, tmp_path):
-    """At every byte: the whole lines before it are there, and what follows is written as if nothing
-    had been.
+    """At every byte: full lines before it count, and later lines are written as if nothing had
+    happened.
     """
     records = [visit(random.Random(1), 0, READ, samples=1), failed(0, DECODE), failed(1, READ)]
     with RunDirectory.create(folder, manifest()) as run:
@@ -39,8 +39,8 @@ def test_a_journal_cut_anywhere(folder, tmp_path):
 
 
 def dying(act, path):
-    """Do it in child processes that end at their first, second, third ... touch of a file there,
-    until one does not.
+    """Do it in child processes that end at their first, second, third ... access to a file there,
+    until one finishes.
     """
     for number in range(1, 1000):
         child = os.fork()
@@ -77,7 +77,7 @@ def test_a_creation_that_is_killed_leaves_a_run_or_none(folder):
             assert RunDirectory.open(folder).records == []
             seen.add("whole")
         except BadRun as error:
-            assert "is no run directory" in str(error)
+            assert "is not a run directory" in str(error)
             seen.add("none")
             RunDirectory.create(folder, manifest()).close()
         assert sorted(path.name for path in folder.iterdir()) == [JOURNAL, "manifest.json"]
@@ -90,7 +90,7 @@ def test_a_creation_that_is_killed_leaves_a_run_or_none(folder):
 @pytest.mark.parametrize("name", ["machine.json", "run.json.gz"])
 def test_a_file_is_the_old_or_the_new_one(filled, name):
     def write(point):
-        """A point that has failed is not exported."""
+        """A failed point is not exported."""
         with RunDirectory.open(filled, write=True) as run:
             run.append(failed(7, point))
             run.write_machine({"point": point.name})
@@ -111,8 +111,8 @@ def test_a_file_is_the_old_or_the_new_one(filled, name):
 
 
 def test_nothing_is_cut_before_all_was_read(filled, tmp_path):
-    """A line that is none is said, what lies behind the last whole line stays, and nothing goes
-    through a link.
+    """An invalid line is reported, bytes after the last full line stay, and links are not
+    followed.
     """
     journal, foreign = filled / JOURNAL, tmp_path / "notes.txt"
     whole = journal.read_bytes()
@@ -192,7 +192,7 @@ def test_a_write_that_cannot_be_taken_back_is_taken_back_later(filled, monkeypat
 
 
 def test_a_whole_line_outlives_an_interruption(filled, monkeypatch):
-    """Ctrl-C while the disk is waited for: who resumes finds the visit, and who goes on may add it
+    """Ctrl-C while waiting for the disk: the resumed run finds the visit, and may also add it
     again.
     """
 

@@ -1,4 +1,4 @@
-"""kvbench verify: all well here, and a wrong kernel or a missed fault ends it with 1."""
+"""kvbench verify: all kernels pass here; a wrong kernel or a missed fault ends it with 1."""
 
 import json
 
@@ -27,12 +27,12 @@ def test_json_covers_every_runnable_kernel(capsys):
 
 @pytest.fixture
 def brief(monkeypatch):
-    """One situation is enough for what is known to be wrong."""
+    """One situation is enough to find a known fault."""
     monkeypatch.setattr(kernels, "QUICK", kernels.QUICK[:1])
 
 
 def test_a_wrong_kernel_fails(capsys, monkeypatch, brief):
-    """The reference is off by one tolerance in one number: as good as a kernel that is."""
+    """The reference is off by one tolerance in one number: the same as a wrong kernel."""
     right = prepared.attention
 
     def off(q, rows, lengths, *more, **facts):

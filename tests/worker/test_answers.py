@@ -1,4 +1,4 @@
-"""Answers that are kept: one for each set of data, and for each way in which a variant takes it."""
+"""Kept answers: one for each set of data, and for each way in which variants read it."""
 
 from dataclasses import replace
 
@@ -42,8 +42,8 @@ def test_a_variant_that_rounds_has_its_own(tmp_path):
     ["i8", "q8_0", "q4_0", "q8_0+q4_0", "i8+q8_0", "q4_0+i8", "bf16", "e4m3+e5m2", "q8_0+bf16"],
 )
 def test_one_of_narrow_numbers_too(tmp_path, dtype):
-    """Its limit is for each number by itself where it rounds weights, and leaves room for what it
-    rounds: little, and none for another answer.
+    """If the kernel rounds weights, each number has its own limit. It allows for the rounding,
+    which is little, and for no other answer.
     """
     rng = np.random.default_rng(3)
     k, v = rng.standard_normal((2, 1, 50, 2, 16), dtype=np.float32)

@@ -1,6 +1,4 @@
-"""What a bench takes for a right answer: kernels that go wrong where and when they like are played
-on a real one.
-"""
+"""Answers that a bench accepts: kernels that go wrong in chosen ways are played on a real bench."""
 
 import random
 from contextlib import contextmanager
@@ -38,7 +36,7 @@ STORES = [
 @pytest.mark.parametrize("dtype", default_library().words("dtype"))
 @pytest.mark.parametrize("point", STORES, ids=lambda point: point.op)
 def test_a_store_that_stores_nothing_is_wrong(point, dtype, monkeypatch):
-    """Even where a right one has stored all of it before."""
+    """Even if a right one has stored all of it before."""
     with bench(replace(point, dtype=dtype)) as found:
         found.verify()
         monkeypatch.setattr(found.team, "run", lambda *tasks, **how: None)
@@ -49,7 +47,7 @@ def test_a_store_that_stores_nothing_is_wrong(point, dtype, monkeypatch):
 @pytest.mark.parametrize("dtype", default_library().words("dtype"))
 @pytest.mark.parametrize("point", STORES, ids=lambda point: point.op)
 def test_a_large_number_does_not_excuse_others(point, dtype, monkeypatch):
-    """What it shares no scale with must be as exact as without it."""
+    """Numbers that share no scale with it must be as exact as without it."""
     with bench(replace(point, dtype=dtype)) as found:
         for layer in range(found.room.slices):
             for rows in found.room.source(layer):
@@ -115,7 +113,7 @@ def test_an_answer_that_was_kept_is_wrong_once_other_queries_are_asked(monkeypat
 
 @pytest.mark.parametrize("passes", [1, 3, 5, 7])
 def test_what_timed_passes_leave_is_what_is_checked(passes):
-    """In the slices they came to, and those must be as many as there were passes."""
+    """In the slices that were visited; they must be as many as there were passes."""
     with bench(DECODE) as found:
         found.verify()
         with pytest.raises(WrongAnswer, match="as it was"):
@@ -161,9 +159,7 @@ NEAR = replace(
 
 @contextmanager
 def in_l3():
-    """A slice of 256 KiB on a machine with an L2 of 64 KiB and an L3 of 1 MiB: so it says of
-    itself.
-    """
+    """A slice of 256 KiB on a machine that declares an L2 of 64 KiB and an L3 of 1 MiB."""
     cpu = NEAR.cpus
     caches = tuple(
         DataCache(level, size << 10, cpu) for level, size in ((1, 32), (2, 64), (3, 1024))
@@ -206,7 +202,7 @@ def test_a_wrong_answer_from_memory_is_seen():
 
 
 def test_what_is_cut_in_another_way_has_memory_of_its_own_across_nodes(monkeypatch):
-    """Where each page lies on the node of a thread that reads it."""
+    """Each page lies on the node of a thread that reads it."""
     others = [replace(DECODE, variant="perhead"), replace(DECODE, deterministic=True)]
     for node, shared in ((0, True), (None, False)):
         ground = SimpleNamespace(node=lambda cpus, node=node: node)

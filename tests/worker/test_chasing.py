@@ -1,6 +1,4 @@
-"""A thread that chases beside a point: what is asked of whom, in which order, and what a record has
-of it.
-"""
+"""A thread that chases beside a point: who does what, in which order, and what the record holds."""
 
 import subprocess
 import sys
@@ -149,7 +147,7 @@ def test_what_the_point_leaves_as_a_load_is_looked_at(chased):
 
 @TWO
 def test_a_visit_has_all_of_it(monkeypatch):
-    """Its cycle is linked once, and the same point without a chase is a visit of its own."""
+    """Its cycle is linked once, and the same point without a chase is a separate visit."""
     linked, real = [], ground.chain
     monkeypatch.setattr(ground, "chain", lambda *how: linked.append(how) or real(*how))
     records = visits([DECODE, APPEND, ALONE])
@@ -190,7 +188,7 @@ def test_all_busy_cpus_are_watched():
 @pytest.mark.parametrize(
     ("facts", "said"),
     [
-        ({}, "leaves no core of its NUMA nodes free for a chase (fewer --threads)"),
+        ({}, "leaves no core of its NUMA nodes free for a chase (use fewer --threads)"),
         ({"chase": "remote"}, "no other NUMA node has a core that may chase"),
         ({"chase": "sibling"}, "no core of the point has an SMT sibling that may chase"),
         ({"op": "bulk", "variant": "plain"}, "beside decode or append, not beside bulk"),
@@ -201,7 +199,7 @@ def test_all_busy_cpus_are_watched():
     ],
 )
 def test_what_no_thread_can_chase_beside_is_refused(facts, said):
-    """On one allowed CPU: each in a sentence, and the next point is measured."""
+    """On one allowed CPU: each case gives a sentence, and the next point is measured."""
     one = replace(SMALL, allowed=(CPU,), cpus=tuple(c for c in SMALL.cpus if c.cpu == CPU))
     point = replace(DECODE, **facts)
     records = visits([point, ALONE], samples=1, machine=one)
@@ -214,7 +212,7 @@ def test_what_no_thread_can_chase_beside_is_refused(facts, said):
 
 @TWO
 def test_nobody_is_left_of_a_chase_whose_process_is_killed():
-    """Nor of one whose parent is: while two threads work."""
+    """Also if its parent is killed, while two threads work."""
     text = msgspec.json.encode(plain(asked([DECODE], samples=100_000)))
     program = (
         "import json, sys; from kvbench import runner; from kvbench.model import Job; from"

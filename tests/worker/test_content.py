@@ -1,5 +1,5 @@
-"""What layers hold: the first one's values but for signs, and no two pages of the same bytes. And
-where tokens come to lie that are stored one at a time.
+"""The content of layers: the first layer's values with other signs, and no two equal pages. Also
+the places of tokens that are stored one at a time.
 """
 
 from dataclasses import replace
@@ -62,7 +62,7 @@ def slots(cache):
     "facts", [{}, {"pad": 0, "block_tokens": 32, "scale": "f16"}], ids=["usual", "others"]
 )
 def test_layers_are_the_first_one_but_for_signs(ground, layout, dtype, facts):
-    """Up to half of what a float32 scale rounds; in a room beside it, too."""
+    """Within half of a float32 scale's rounding; in a room beside it too."""
     first = []
     for place in (0, 3):
         with room(of(layout, dtype, **facts), ground, place=place) as own:
@@ -83,8 +83,8 @@ BY_CHANNEL = [("head", "i8"), ("paged", "i8+f16"), ("blockt", "i8+q4_0"), ("bloc
 
 @pytest.mark.parametrize(("layout", "dtype"), BY_CHANNEL)
 def test_keys_by_channel(ground, layout, dtype):
-    """Of other bytes in each layer, and none of them cut; what all variants answer is right, and is
-    wrong by other scales.
+    """Each layer has other bytes, and no value is cut off. All variants' answers are right, and
+    wrong with other scales.
     """
     point = of(layout, dtype, k_scale="channel")
     with room(point, ground) as own:
@@ -120,7 +120,7 @@ def test_stores_of_keys_by_channel(ground, op):
 @pytest.mark.parametrize("dtype", ["f32", "f16", "i8", "q4_0"])
 @pytest.mark.parametrize("layout", ["head", "position", "paged", "blockt", "block16"])
 def test_no_two_pages_are_equal(ground, layout, dtype):
-    """Of rooms that stand side by side, neither; nor of what a pass over memory reads."""
+    """Nor of rooms side by side, nor of what a pass over memory reads."""
     if (layout, dtype) not in PLACED:
         pytest.skip("there is no such cache")
     pages, point = [], of(layout, dtype, shape=replace(SHAPE, context=1024, capacity=1024))
@@ -135,7 +135,7 @@ def test_no_two_pages_are_equal(ground, layout, dtype):
 
 @pytest.mark.parametrize("layout", ["head", "position", "paged", "blockt"])
 def test_tokens_are_stored_in_one_layer_after_the_other_and_along_the_cache(ground, layout):
-    """Behind those that are there, and at the first place again where there is no more room."""
+    """After the existing tokens, and at the first place again when the cache is full."""
     point = replace(of(layout, "f16"), op="append", variant="-")
     capacity, done = SHAPE.capacity, 0
     with bench(point, ground) as found:
@@ -155,9 +155,7 @@ def test_tokens_are_stored_in_one_layer_after_the_other_and_along_the_cache(grou
 
 
 def test_samples_of_a_rotation_store_in_every_place(ground):
-    """Those that the timed loop takes, beside copies along the same memory, each of as many bytes
-    as the other kind.
-    """
+    """Samples of the timed loop, beside copies along the same memory, each of as many bytes."""
     with bench(replace(of("head", "f32"), op="append", variant="-"), ground) as found:
         taken = list(
             rounds(found.programs, 1, 1e-4, passes={each.name: 7 for each in found.programs})
@@ -175,7 +173,7 @@ def test_samples_of_a_rotation_store_in_every_place(ground):
     ("layout", "dtype"), [("paged", "f32"), ("blockt", "i8"), ("paged", "q4_0"), *PAIRS]
 )
 def test_queries_of_each_layer_get_the_right_answer(ground, layout, dtype):
-    """That of float64 on what the layer holds."""
+    """float64's answer on what the layer holds."""
     with bench(of(layout, dtype), ground) as found:
         assert len(np.unique(found.queries.q, axis=0)) == found.room.slices
         found.team.run(*found.own.tasks, passes=found.room.slices)

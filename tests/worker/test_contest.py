@@ -1,5 +1,5 @@
-"""Visits by two builds of an engine: each in a process of its own, in an order that coins decide,
-and both must be right.
+"""Visits by two builds of an engine: each in its own process, in an order decided by coins; both
+must be right.
 """
 
 from dataclasses import replace
@@ -39,7 +39,7 @@ dtype = "f32"
 
 @pytest.fixture(scope="module")
 def place(tmp_path_factory):
-    """A folder, and points of an engine whose library's name says which of the fakes it is."""
+    """A folder, and points of an engine; its library's name says which fake it is."""
     folder = tmp_path_factory.mktemp("contest")
     (folder / "x.toml").write_text(SUITE)
     found = expand(load(folder / "x.toml"), Site(describe(), 1 << 40))
@@ -52,7 +52,7 @@ def place(tmp_path_factory):
 
 @pytest.fixture
 def met(place, tmp_path):
-    """Records of a launch in which these builds meet."""
+    """Records of a launch with these two builds."""
     _, plan = place
 
     def records(base="right", head="right", number=0, **facts):
@@ -109,7 +109,7 @@ def test_coins_decide_who_is_first(met, place):
         ("head", "tired", "is off by"),
         ("base", "dying", "its process ended with exit code 3"),
         ("head", "timeless", "it says 0 s, of "),
-        ("head", "weightless", "it says that a step reads 0 bytes"),
+        ("head", "weightless", "it reports that a step reads 0 bytes"),
     ],
 )
 def test_a_fault_is_an_error_that_names_the_side(met, place, side, name, said):
@@ -131,7 +131,7 @@ def test_a_control_has_base_on_both_sides(met, place):
 
 
 def test_a_point_that_one_side_fails_at_leaves_the_others(met):
-    """Head has no odd number of tokens."""
+    """Head fails at odd numbers of tokens."""
     errors = [record.error for record in sorted(met(head="picky"), key=context)]
     assert "ValueError: 63 tokens" in errors[0] and not errors[1]
 

@@ -1,5 +1,5 @@
-"""Visits by two libraries: both walk the same memory, in an order that coins decide, and both must
-be right.
+"""Visits by two libraries: both walk the same memory, in an order decided by coins; both must be
+right.
 """
 
 import shutil
@@ -127,7 +127,7 @@ def test_coins_decide_who_is_first(fought, place):
 
 
 def test_both_sides_do_as_much(fought):
-    """In each pair, whatever other work makes of their lengths."""
+    """In each pair, whatever other work does to their times."""
     for record in fought:
         passes = {
             name: [s.passes for s in record.samples if s.program == name] for name in PROGRAMS
@@ -192,7 +192,7 @@ def test_a_variant_that_the_installed_library_lacks_has_a_witness_too(place):
 
 @pytest.mark.parametrize("variant", ["right", "glances", "nudges"])
 def test_a_plug_in_on_both_sides_is_looked_after(place, variant):
-    """As in a sweep: it must not remember its answers, nor write to what it reads."""
+    """As in a sweep: it must not remember its answers, nor write to its inputs."""
     folder, plan = place
     made = [
         str(build_plugin(folder / f"{variant}-{side}.so", f"-DLISTED=ONE({variant})"))

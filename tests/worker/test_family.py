@@ -1,5 +1,5 @@
-"""Points that differ in what is read between their passes, or in their queries: visited together,
-and what is between them is really read.
+"""Points that differ in what is read between their passes, or in their queries: they are visited
+together, and what lies between is really read.
 """
 
 from dataclasses import replace
@@ -82,7 +82,9 @@ def of(record, name) -> list[Sample]:
 
 @pytest.mark.parametrize("op", FAMILIES)
 def test_what_is_left_of_a_family_has_the_point_alone_beside_it(op):
-    """As after a run that was killed: in its own rounds, or in those of the least that is left."""
+    """As after a kill: in its own rounds, or in those of the remaining point with least between its
+    passes.
+    """
     _, small, large = FAMILIES[op]
     (alone,) = visits([large]).values()
     both = visits([large, small])
@@ -98,9 +100,7 @@ def asked(queries, mask="chain", **facts):
 
 
 def beside_the_first(points):
-    """Their records: of all but the first each with its own core roof, and the witnesses of the
-    first.
-    """
+    """Their records. Each but the first has its own core roof, and the witnesses of the first."""
     records = visits(points[::-1])
     base, *others = (records[point] for point in points)
     shared = {"twin", "twin_ahead", "fma"}
@@ -127,7 +127,7 @@ def test_queries_stand_beside_one_in_its_rounds():
 
 
 def test_what_is_left_of_several_queries_has_one_beside_them():
-    """As after a run that was killed, or where one query was not asked for."""
+    """As after a kill, or if one query was not asked for."""
     records = visits([asked(4), asked(3)])
     for record in records.values():
         assert not record.error and {"point", "alone", "core"} <= programs(record)
@@ -154,7 +154,7 @@ def test_an_answer_of_the_one_beside_them_is_looked_at(point, monkeypatch):
 
 
 def test_families_of_queries():
-    """What differs in something else, too, is of another one."""
+    """A point that differs in something else too is in another family."""
     streamed = [replace(point, between=64) for point in (DECODE, SEVERAL[1])]
     found = families([*SEVERAL[::-1], *streamed, asked(3, dtype="i8")])
     of_one = [DECODE, SEVERAL[1], *SEVERAL[:1:-1], streamed[0]]
@@ -199,7 +199,7 @@ def test_what_is_left_of_scores_has_plain_ones_beside_it(points):
 
 
 def test_families_of_scores():
-    """Of several queries, what is done to scores is done to the one beside them, too."""
+    """With several queries, the query beside them has the same changed scores."""
     several = [scored(asked(4), softcap=2.0), scored(asked(2), softcap=2.0)]
     found = families([*SCORED[::-1], *several, *KEPT])
     assert found == [[DECODE, *SCORED[:0:-1]], several[::-1], KEPT]
@@ -237,7 +237,7 @@ def test_an_error_of_one_is_not_one_of_the_others(place, monkeypatch):
 
 @pytest.mark.parametrize("place", range(3))
 def test_what_samples_of_one_leave_behind_is_its_own(place, monkeypatch):
-    """Its answers are looked at apart from those of the others."""
+    """Each point's answers are checked separately."""
     left = Decoding.verify_left
 
     def worse(own, passes):
@@ -258,8 +258,8 @@ def test_what_samples_of_one_leave_behind_is_its_own(place, monkeypatch):
 @pytest.mark.parametrize("threads", [1, 2])
 @pytest.mark.parametrize("lines", [1, 3, 1000])
 def test_memory_is_read_between_passes(threads, lines):
-    """What it has loaded, as the sum of 16-bit words, grows by that of the lines behind the last
-    ones; and it is none of the point's own traffic.
+    """Its sum of 16-bit words grows by the lines after the last ones; the point's own traffic does
+    not include them.
     """
     cpus = describe().allowed[:threads]
     point = replace(DECODE, cpus=cpus, between=lines * LINE)
@@ -306,14 +306,14 @@ def test_a_library_of_before_is_refused(monkeypatch):
     records = visits(FAMILIES["decode"])
     assert not records[DECODE].error
     for point in FAMILIES["decode"][1:]:
-        assert "is of a kvbench that read nothing between passes" in records[point].error
+        assert "is too old to read memory between passes" in records[point].error
     with Ground(default_library()) as ground, bench(FAMILIES["append"][1], ground, bench_of) as one:
         with pytest.raises(Unsupported, match="newer build"):
             _ = one.own
 
 
 def test_a_contrast_reads_between_passes_too(monkeypatch):
-    """Each of its points as much as it asks for; and points that differ in that are no contrast."""
+    """Each point reads as much as it asks for; points that differ in that are not a contrast."""
     points = tuple(replace(FAMILIES["decode"][1], dtype=dtype) for dtype in ("f16", "i8"))
     seen, real = [], loop.rounds
 

@@ -1,5 +1,5 @@
-"""A plug-in's kernel that beats every read of its rows has no time: by times that are made up,
-round by round.
+"""A plug-in's kernel that beats every read of its rows gets no time. Times are made up, round by
+round.
 """
 
 import time
@@ -19,7 +19,7 @@ from tests.worker.test_bench import DECODE
 
 
 def measured(monkeypatch, faster):
-    """`faster`: by program, how many times the rate of the others it has, round by round."""
+    """`faster`: by program, how many times as fast as the others it is, round by round."""
 
     def rounds(programs, samples, seconds, seed):
         for number in range(samples):
@@ -64,7 +64,7 @@ def test_one_that_does_not_is_measured(monkeypatch, faster):
 
 
 def test_what_digesting_takes_is_no_plug_in_s():
-    """Of two that are timed in turn; a digest of many rows takes most of a visit's CPU time."""
+    """Two are timed in turn. A digest of many rows takes most of a visit's CPU time."""
 
     def busy():
         end = time.thread_time() + 0.05

@@ -1,4 +1,4 @@
-"""Memory is used again where it lies on the right node, and nowhere else."""
+"""Memory is used again only on the right node."""
 
 from dataclasses import replace
 
@@ -15,7 +15,7 @@ from tests.made_run import DECODE, MIB
 
 @pytest.fixture
 def ground():
-    """Four CPUs on two nodes, made up; whoever touches memory here runs on a real one."""
+    """Four made-up CPUs on two nodes; the threads that touch memory run on a real one."""
     machine = replace(
         describe(), cpus=tuple(Cpu(cpu, cpu, cpu // 2, cpu // 2, 0) for cpu in range(4))
     )

@@ -1,5 +1,5 @@
-"""A step that grows, token after token, against float64 on the bytes that its caches hold; and what
-goes wrong while it does.
+"""A step that grows, token after token, against float64 on its caches' bytes; and faults
+meanwhile.
 """
 
 from contextlib import contextmanager
@@ -64,7 +64,7 @@ def bench_of(point):
 
 
 def held_by(cache, point):
-    """What a cache holds, as the oracle has it: its shape, its bytes, table and lengths."""
+    """A cache's content for the oracle: shape, bytes, table and lengths."""
     s, c = point.shape, cache.struct
     shape = oracle.Shape(
         layout=point.layout,
@@ -89,7 +89,7 @@ def held_by(cache, point):
 
 
 def off(layers, number):
-    """By how much more than it may each layer's answer is off, and what it has stored last."""
+    """How far each layer's answer exceeds its allowed error, and what it stored last."""
     for layer, cache in enumerate(layers.room.caches):
         shape, planes, table, lengths = held_by(cache, layers.point)
         q, out = layers.queries.q[layer], layers.queries.out[layer]
@@ -109,7 +109,7 @@ def off(layers, number):
     ("layout", "dtype"), [("head", "f32"), ("paged", "f16"), ("paged", "i8"), ("paged", "q4_0")]
 )
 def test_every_step_is_right(case, layout, dtype):
-    """All layers of each step, right behind it."""
+    """All layers of each step, right after it."""
     point = step(case, layout=layout, dtype=dtype, order=3 if layout == "paged" else None)
     held, worst, seen = np.array(point.shape.held), 0.0, 0
     with bench_of(point) as bench:
@@ -126,7 +126,7 @@ def test_every_step_is_right(case, layout, dtype):
 
 @pytest.mark.parametrize("order", [None, 3])
 def test_blocks_are_taken_as_they_are_needed(order):
-    """And none of them is another sequence's; the last ones that are free are taken at the end."""
+    """No block belongs to two sequences; the last free blocks are taken at the end."""
     point = step("listed", layout="paged", order=order)
     with bench_of(point) as bench:
         cache = bench.parts[0].room.caches[0]
@@ -143,8 +143,8 @@ def test_blocks_are_taken_as_they_are_needed(order):
 
 
 def test_programs_beside_the_steps():
-    """The decodes of all but the first and the last token, the others at some; none at those two,
-    where their answers would stand in for the step's.
+    """The decodes of all tokens but the first and the last, the others at some. At those two their
+    answers would hide the step's.
     """
     found = visit_growing(step("rings", layout="paged", order=None), 80, None)
     rounds = {
@@ -215,7 +215,7 @@ def test_a_layer_that_stores_nothing_is_seen(monkeypatch):
 
 
 def test_a_token_that_is_stored_elsewhere_is_seen(monkeypatch):
-    """One that every step but the first puts over the one before."""
+    """Every step but the first stores its token over the one before."""
     take = growing.GrowingLayers.take
 
     def behind(self, number):
@@ -227,7 +227,7 @@ def test_a_token_that_is_stored_elsewhere_is_seen(monkeypatch):
 
 
 def test_a_block_that_is_freed_too_early_is_seen(monkeypatch):
-    """It is taken by another sequence while this one still attends to it."""
+    """Another sequence takes it while this one still attends to it."""
     take = growing.GrowingLayers.take
 
     def early(self, number):

@@ -1,5 +1,5 @@
-"""Kernels of several dtypes in the same rounds, each beside what limits it; and plain reads of
-memory beside every decode from there. What counts as memory is made small.
+"""Kernels of several dtypes in the same rounds, each beside its limits; and plain reads of memory
+beside every decode from memory. What counts as memory is made small.
 """
 
 from dataclasses import replace
@@ -37,7 +37,7 @@ LINE = Contrast(KERNEL, POINTS)
 
 @pytest.fixture
 def bare(monkeypatch):
-    """A machine whose caches nobody knows: more than FAR is memory."""
+    """A machine with unknown caches: more than FAR is memory."""
     monkeypatch.setattr(regime, "FAR_BYTES", FAR)
     return replace(describe(), caches=())
 
@@ -63,7 +63,7 @@ def test_all_that_is_compared_is_in_every_round(bare):
 
 
 def test_each_member_is_as_if_it_were_alone(bare):
-    """Bytes, footprints and caches; and its shares are those that its rounds say."""
+    """Bytes, footprints and caches; and its shares come from its own rounds."""
     (line,), alone = visited(bare, LINE), visited(bare, *POINTS)
     alone = {record.point: record for record in alone}
     found = members([line, *alone.values()])
@@ -86,7 +86,7 @@ def test_each_member_is_as_if_it_were_alone(bare):
 
 
 def test_decodes_from_memory_are_beside_plain_reads_of_it(bare):
-    """Of their own slices, a pass over one of them; where these are few, of as much elsewhere."""
+    """A pass over one of its own slices; if they are few, of as many bytes elsewhere."""
     hot, few = of("f16", residency="hot"), of("f16", residency="evicted")
     own, near, swept = (next(r for r in visited(bare, each)) for each in (of("f16"), hot, few))
     slice_bytes = own.slice_bytes
@@ -98,7 +98,7 @@ def test_decodes_from_memory_are_beside_plain_reads_of_it(bare):
 
 
 def test_what_a_cache_holds_is_beside_none():
-    """One slice of 512 tokens stays in L1 or L2 of any machine that says what it has."""
+    """One slice of 512 tokens stays in L1 or L2 of any machine that declares them."""
     machine = describe()
     if not regime.holds(machine, (CPU,)):
         pytest.skip("no cache is known here")
@@ -107,7 +107,7 @@ def test_what_a_cache_holds_is_beside_none():
 
 
 def test_reads_of_memory_walk_all_slices(bare, monkeypatch):
-    """One after another, and nothing twice before all of them."""
+    """One after another, and no slice twice before all others."""
     starts = []
     real = Decoding.probe
     monkeypatch.setattr(

@@ -1,6 +1,4 @@
-"""One process visits every kind of point there is: what one leaves in memory must not harm the
-next.
-"""
+"""One process visits every kind of point: what one leaves in memory must not harm the next."""
 
 from dataclasses import replace
 
@@ -106,7 +104,7 @@ def test_what_stands_beside_a_point(visited):
 
 @pytest.fixture(scope="module")
 def contrasted(tmp_path_factory):
-    """A launch of the contrasts alone, each point in its own arena."""
+    """A launch of only the contrasts, each point in its own arena."""
     folder = tmp_path_factory.mktemp("contrasts")
     (folder / "x.toml").write_text(SUITE.replace("samples = 1", "samples = 3"))
     sweep = expand(load(folder / "x.toml"), Site(describe(), 1 << 40))
@@ -156,8 +154,8 @@ def test_points_that_walk_the_same_memory_share_it(visited):
 
 
 def test_an_answer_is_computed_once(visited):
-    """One for each set of data and queries, whatever the layout and the variant; but what rounds
-    has its own. And one for the queries that are asked last.
+    """One answer for each set of data and queries, for all layouts and variants; a variant that
+    rounds has its own. One more for the queries asked last.
     """
     points, _, _, folder = visited
     decodes = [p for p in points if p.op == "decode"]
@@ -168,7 +166,7 @@ def test_an_answer_is_computed_once(visited):
 
 
 def test_seconds_of_passes_are_dropped_as_they_come(visited, monkeypatch):
-    """Those of one sample are there at a time: of a small point they are millions."""
+    """Only one sample's are in memory at a time: a small point has millions."""
     alive = []
 
     class Passes(tuple):

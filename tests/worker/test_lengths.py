@@ -1,5 +1,5 @@
-"""Sequences of several lengths on the bench: each attends to its own tokens, and answers are those
-of float64 NumPy on these alone.
+"""Sequences of several lengths on the bench: each attends to its own tokens. Answers equal float64
+NumPy on these tokens.
 """
 
 import json
@@ -70,7 +70,7 @@ def test_traffic_is_of_the_tokens_attended_to(window):
 
 
 def test_an_answer_over_the_longest_sequence_s_tokens_is_wrong():
-    """As of a kernel that pads: it attends to rows that no token has."""
+    """Like a kernel that pads, and attends to rows without a token."""
     with bench(RAGGED) as found:
         found.queries.right()
         for cache in found.room.caches:

@@ -1,4 +1,4 @@
-"""The timed loop, with a team that only writes down what it is asked to run."""
+"""The timed loop, with a team that only records what it runs."""
 
 import pytest
 
@@ -9,9 +9,7 @@ from kvbench.worker.loop import COLD, Program, rounds
 
 
 class Team:
-    """One pass takes a second, and the second of three threads works half as long again as the
-    others.
-    """
+    """A pass takes a second; the second of three threads works half as long again as the others."""
 
     def __init__(self):
         self.ran = []
@@ -22,14 +20,14 @@ class Team:
 
 
 def ran(*programs, samples=1, seed=0, **passes):
-    """What a team ran, and the samples. Programs are a name, tasks, and what else they have."""
+    """What a team ran, and the samples. Programs: name, tasks and other fields."""
     team = Team()
     own = [Program(name, team, tuple(tasks), **more) for name, tasks, more in programs]
     return team, list(rounds(own, samples, 1.0, seed, passes))
 
 
 def test_an_untimed_pass_over_the_task_before_comes_first():
-    """Where `between` is, it is part of the timed run alone."""
+    """`between` runs only in the timed run."""
     team, found = ran(("point", "abcde", {"between": "sweep"}), point=2)
     assert team.ran == [("e", None), ("ab", "sweep")]
     assert [(sample.passes, sample.seconds) for sample in found] == [(2, 2.0)]
@@ -41,7 +39,7 @@ def test_without_warmth_there_is_none():
 
 
 def test_samples_walk_on_from_where_the_last_of_any_ended():
-    """Three passes over five slices each time; who has one slice alone takes no part."""
+    """Three passes over five slices each time; a program with one slice takes no part."""
     programs = ("point", "abcde", {}), ("twin", "abcde", {}), ("core", "x", {})
     team, found = ran(*programs, samples=3, point=3, twin=3, core=2)
     assert sorted(tasks for tasks, _ in team.ran if "x" in tasks) == ["x"] * 3 + ["xx"] * 3
@@ -51,7 +49,7 @@ def test_samples_walk_on_from_where_the_last_of_any_ended():
 
 
 def test_each_memory_is_walked_by_itself():
-    """By its own team, where programs of several are in a round."""
+    """And by its own team, if a round has programs of several teams."""
     teams = Team(), Team()
     programs = [
         Program(f"{place}", team, tuple("abc"), memory=place) for place, team in enumerate(teams)
@@ -63,9 +61,7 @@ def test_each_memory_is_walked_by_itself():
 
 
 def test_a_round_has_each_program_once_in_an_order_of_its_own():
-    """Twenty rounds show many of the 24 orders that four programs can have; the seed decides
-    which.
-    """
+    """Twenty rounds show many of the 24 orders of four programs; the seed decides which."""
     names = ("point", "twin", "ahead", "core")
     programs, passes = [(name, "x", {}) for name in names], dict.fromkeys(names, 1)
 
@@ -80,9 +76,7 @@ def test_a_round_has_each_program_once_in_an_order_of_its_own():
 
 
 def test_a_sample_has_what_the_team_and_the_watch_saw():
-    """Threads of 2, 3 and 2 seconds: 3 over a mean of 7/3. Counters are as far as they went since
-    the last sample.
-    """
+    """Threads of 2, 3 and 2 seconds: 3 over a mean of 7/3. Counters grow since the last sample."""
     seen = iter([Disturbed(1.0, 4), Disturbed(1.25, 4), Disturbed(1.25, 9)])
     found = list(
         rounds([Program("point", Team(), ("x",))], 2, 1.0, 0, {"point": 1}, lambda: next(seen))
@@ -93,7 +87,7 @@ def test_a_sample_has_what_the_team_and_the_watch_saw():
 
 
 def test_others_follow_a_program_wherever_it_is():
-    """As often as it is sampled itself."""
+    """It is sampled as often as the other."""
     then = Program("beside", Team(), ("y",)), Program("after", Team(), ("z",))
     programs = [
         Program("base", Team(), ("x",), then=then),
@@ -124,7 +118,7 @@ def test_steps_of_a_chase_are_as_many_beside_a_load_however_long_they_take():
 
 
 def test_first_steps_of_a_chase_do_not_count():
-    """They find caches that others had meanwhile."""
+    """Others used the caches meanwhile."""
 
     class Cold:
         def run(self, *tasks, passes, between):
@@ -137,7 +131,7 @@ def test_first_steps_of_a_chase_do_not_count():
 
 
 def test_a_quiet_program_is_worth_its_lower_quartile():
-    """A quarter of the passes is faster, and the first does not count."""
+    """A quarter of the passes is faster; the first pass does not count."""
 
     class Uneven:
         def run(self, *tasks, passes, between):
@@ -150,7 +144,7 @@ def test_a_quiet_program_is_worth_its_lower_quartile():
 
 
 def test_quiet_programs_walk_the_slices_on():
-    """Slice by slice, whoever walks; the pass that does not count is over the one before."""
+    """Slice by slice, whichever program walks; the uncounted pass is over the slice before."""
     one = ("one", "x", {"quiet": True})
     programs = ("two", "abcde", {"quiet": True}), ("seven", "abcde", {"quiet": True}), one
     team, found = ran(*programs, samples=2, two=2, seven=7, one=3)
@@ -168,8 +162,8 @@ def test_quiet_programs_walk_the_slices_on():
 
 
 class Clock:
-    """A team by whose clock a pass of a program takes what is told, `slow(now)` times as long when
-    it begins. What lies between takes `between`.
+    """A team with a clock: a pass takes the given seconds, times `slow(now)` at its start. A read
+    between passes takes `between`.
     """
 
     def __init__(self, slow=lambda now: 1.0, between=0.0, **seconds):
@@ -188,7 +182,7 @@ def timed(clock, *names, samples=20, between=None):
 
 @pytest.mark.parametrize("seconds", [1e-6, 3e-6, 0.0008, 0.0033, 0.0049])
 def test_samples_of_a_round_are_equally_long(seconds):
-    """And about as long as was asked for; the least pass is a 37th of the longest."""
+    """About as long as was asked for; the shortest pass is a 37th of the longest."""
     found = timed(
         Clock(point=seconds, twin=seconds / 1.4, core=seconds / 37), "point", "twin", "core"
     )
@@ -220,7 +214,7 @@ def test_a_busy_moment_spoils_no_count():
 
 @pytest.mark.parametrize("until", [0.002, 0.01, 0.03])
 def test_counts_of_a_busy_machine_are_set_again(until):
-    """Cores at a tenth while passes are counted, and for some samples."""
+    """Cores run at a tenth while passes are counted, and for some samples."""
     clock = Clock(lambda now: 10.0 if now < until else 1.0, point=1e-5, twin=7e-6, core=3e-7)
     found = timed(clock, "point", "twin", "core")
     for sample in found:
@@ -241,7 +235,7 @@ def test_cores_that_get_slower_have_fewer_passes():
 
 
 def test_what_lies_between_counts_by_the_wall(monkeypatch):
-    """A pass of 1 ms after 19 ms: half of 20 ms is twice what was asked for, and the sample is that
+    """A pass of 1 ms after 19 ms: half of 20 ms is twice the intended time, so a sample is one
     pass.
     """
     clock = Clock(between=0.019, point=0.001, twin=0.0008, core=0.0001)
@@ -261,7 +255,7 @@ def test_what_is_not_due_in_a_round_is_left_out():
 
 
 def test_a_program_may_have_shorter_samples():
-    """Passes take 100, 10 and 1 ms: nobody else's samples change by that."""
+    """Passes take 100, 10 and 1 ms: no other program's samples change."""
     clock = Clock(point=0.1, twin=0.01, fma=0.001)
     programs = [Program("point", clock, ("point",)), Program("twin", clock, ("twin",))]
     programs.append(Program("fma", clock, ("fma",), sample_time=0.02))
@@ -279,7 +273,7 @@ def test_a_program_may_have_shorter_samples():
 
 
 def test_longer_samples_are_counted_by_several_passes():
-    """Where the first of each run takes twice as long as others."""
+    """The first pass of each run takes twice as long as others."""
 
     class Waking(Clock):
         def run(self, *tasks, passes=1, between=None):
@@ -291,7 +285,7 @@ def test_longer_samples_are_counted_by_several_passes():
 
 
 def test_brief_samples_are_as_long_as_asked_for_where_others_must_be_longer():
-    """Passes take 500, 300 and 1 ms; 10 are asked for."""
+    """Passes take 500, 300 and 1 ms; 10 ms are asked for."""
     clock = Clock(point=0.5, decodes=0.3, appends=0.001)
     brief = [Program(name, clock, (name,), brief=True) for name in ("decodes", "appends")]
     found = rounds([Program("point", clock, ("point",)), *brief], 3, 0.01)
@@ -304,7 +298,7 @@ def test_brief_samples_are_as_long_as_asked_for_where_others_must_be_longer():
 
 
 def test_a_program_may_have_as_many_passes_as_another():
-    """However long it takes them; both change together, between rounds."""
+    """However long they take; both counts change together, between rounds."""
     slow = {"x": 1.0}
     clock = Clock(lambda now: slow["x"], base=1e-5, head=5e-5)
     programs = [Program("head", clock, ("head",), like="base"), Program("base", clock, ("base",))]

@@ -1,5 +1,5 @@
-"""Moves on the bench: each pass does the same work, what it does is checked against NumPy, and a
-move that moves nothing, or elsewhere, is wrong.
+"""Moves on the bench: each pass does the same work and is checked against NumPy. A move that moves
+nothing, or to another place, is wrong.
 """
 
 from dataclasses import replace
@@ -24,7 +24,7 @@ by_op = pytest.mark.parametrize("point", MOVES, ids=lambda point: point.op)
 
 
 def walked(found):
-    """What a record calls the footprint."""
+    """The footprint in a record."""
     return found.room.facts(found.point, found.own.traffic())["footprint"]
 
 
@@ -40,7 +40,7 @@ def test_samples_beside_copies_leave_what_is_right(point):
 
 @by_op
 def test_a_move_that_moves_nothing_is_wrong(point, monkeypatch):
-    """Even where a right one has moved all of it before."""
+    """Even if a right one has moved all of it before."""
     with bench(point) as found:
         found.verify()
         run = found.team.run
@@ -78,8 +78,8 @@ def test_a_cache_of_any_format_grows(layout, dtype):
 
 
 def test_every_repack_moves_as_many_bytes():
-    """All rows of two sequences but those of K's first head, read and written; whatever lies there
-    is moved again.
+    """All rows of two sequences, except those of K's first head, read and written; whatever lies
+    there is moved again.
     """
     with bench(REPACK) as found:
         heads, tokens, row = SHAPE.batch * SHAPE.kv_heads, SHAPE.context, 2 * SHAPE.head_dim

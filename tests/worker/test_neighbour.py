@@ -1,4 +1,4 @@
-"""A neighbour streams memory on cores that a point leaves free, while samples of it are taken."""
+"""A neighbour streams memory on cores that a point leaves free, while the point is sampled."""
 
 from dataclasses import replace
 
@@ -73,7 +73,7 @@ def test_an_engine_has_none():
 
 
 def test_neighbours_are_cores_of_the_same_nodes_that_are_free():
-    """Of two threads a core and two nodes, one thread each; as many as the quota pays for."""
+    """Two threads a core, two nodes, one thread each; as many as the quota pays for."""
     known = {"core_kinds": Fact({}, "", "high"), "quota": Fact(None, "", "high")}
     large = machine(8, smt=2, nodes=2, **known)
     assert neighbours(large, (0,)) == (1, 2, 3)

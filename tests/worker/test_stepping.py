@@ -37,7 +37,7 @@ STEP = replace(
 
 @pytest.fixture
 def machine(monkeypatch):
-    """Nobody knows its caches: more than a few bytes are memory."""
+    """A machine with unknown caches: more than a few bytes are memory."""
     monkeypatch.setattr(regime, "FAR_BYTES", 1 << 20)
     return replace(describe(), caches=())
 
@@ -74,7 +74,9 @@ def test_programs_are_the_step_its_parts_and_a_read_of_as_many_bytes(machine):
 
 @pytest.mark.parametrize("every", [0, 2, 3])
 def test_layers_are_walked_in_the_order_of_the_model(every, machine):
-    """Of every few the last attends to all tokens. A shuffle by kinds would be easier to cache."""
+    """In each group of layers the last one attends to all tokens. An order by kinds would be easier
+    to cache.
+    """
     point = replace(STEP, shape=replace(STEP.shape, full_every=every))
     with stepping(machine, point) as found:
         windows = [layers.point.shape.window for layers, _ in found.order]
@@ -94,7 +96,7 @@ def test_layers_are_walked_in_the_order_of_the_model(every, machine):
 
 @pytest.fixture
 def record(machine):
-    """Of a step that is long enough for its passes to be told apart."""
+    """A step long enough to tell its passes apart."""
     point = replace(STEP, between=20 * WEIGHTS)
     plan, needs = Plan((point,), 1, 3, 0.002, 1), needs_here([point], machine)
     asked = replace(job(plan), machine=machine, needs={point.name: needs[point]})
@@ -118,7 +120,7 @@ def test_a_record_has_shares_tails_and_what_a_step_walks(record):
 
 
 def test_steps_are_timed_side_by_side_on_memory_of_their_own(machine):
-    """Each of both has rings in a room of their own, too."""
+    """Each of them has rings in its own room, too."""
     points = STEP, replace(STEP, dtype="i8"), replace(STEP, dtype="q4_0")
     contrast = Contrast("dtype", points)
     needs = needs_here([contrast], machine)
@@ -141,7 +143,7 @@ def test_rooms_side_by_side_share_no_byte(machine):
 
 
 def test_answers_are_computed_anew_whatever_the_signs_of_the_first_layer(machine):
-    """Those of rings are no others' signs."""
+    """The first layer of the ring part has signs of its own."""
     with stepping(machine) as found:
         found.verify()
         found.team.run(*found.own.tasks)
@@ -155,7 +157,7 @@ def test_a_library_of_before_has_no_steps(monkeypatch):
     assert "step" in {kernel.op for kernel in kernels_of(library)}
     monkeypatch.setattr(Library, "takes_series", False)
     assert "step" not in {kernel.op for kernel in kernels_of(library)}
-    with pytest.raises(Unsupported, match="older than whole steps"):
+    with pytest.raises(Unsupported, match="too old for whole steps"):
         Series(library, (), (), 1)
 
 
@@ -179,7 +181,7 @@ def append_after_decode(found, patch):
 
 
 def freed_too_early(found, patch):
-    """A block of the longest sequence is handed to another one, for its newest token."""
+    """A block of the longest sequence is given to another sequence, for its newest token."""
     for cache in found.parts[0].room.caches:
         cache.table[0, 2] = cache.table[1, 4]
 
@@ -190,7 +192,7 @@ def freed_too_early_in_one_layer(found, patch):
 
 
 def wrong_ring_slot(found, patch):
-    """Into the slot behind its own; who counts tokens is not asked."""
+    """The token goes to the slot after its own; the count of tokens is right."""
     patch.setattr(Layers, "_refuse_misplaced", lambda layers: None)
     ring(found).before[1].lengths += 1
 
@@ -271,7 +273,7 @@ def test_weights_over_a_cache_are_noticed(machine, monkeypatch):
 
 
 def test_a_store_that_stops_is_noticed(machine, monkeypatch):
-    """Though steps before it have stored the same token in the same places."""
+    """Even if earlier steps stored the same token in the same places."""
     with stepping(machine) as found:
         run, alone = found.team.run, {each.name: each.tasks for each in found.witnesses}
         assert found.verify() < 1e-5
@@ -286,7 +288,7 @@ def test_a_store_that_stops_is_noticed(machine, monkeypatch):
 
 @pytest.mark.parametrize("what", ["stored", "answered"])
 def test_what_samples_leave_wrong_is_noticed(what, machine, monkeypatch):
-    """Though all was right before them."""
+    """Even if all was right before them."""
     with stepping(machine) as found:
         run, last = found.team.run, found.parts[1]
 

@@ -1,5 +1,5 @@
-"""Whole steps, drawn at random, against float64 NumPy on the raw bytes: what every layer answers,
-and all bytes that a step leaves in all caches. Nothing of the expected comes from the library.
+"""Random whole steps against float64 NumPy on the raw bytes: every layer's answer, and all bytes
+that a step leaves in all caches. No expected value comes from the library.
 """
 
 from contextlib import ExitStack
@@ -115,7 +115,7 @@ def planes_of(shape, data):
 
 
 def expected(cache, data, held, token, q, window):
-    """The cache after a step, and what its layer answers: as the formats and layouts say."""
+    """The cache after a step and its layer's answer, computed from the formats and layouts."""
     shape = shape_of(cache)
     planes = planes_of(shape, data)
     for sequence, length in enumerate(held):
@@ -164,7 +164,7 @@ def test_a_step_stores_then_decodes_in_every_layer(part, ground):
 
 
 def pooled(rng):
-    """Caches of one pool, as servers have them: a sequence begins with blocks of another one."""
+    """Caches of one pool, as in a server: a sequence begins with blocks of another one."""
     dtype = rng.choice(LIBRARY.words("dtype"))
     facts = {"layout": "paged", "dtype": str(dtype), "block_tokens": int(rng.choice([2, 5, 16]))}
     shape = int(rng.integers(1, 3)), int(rng.choice([16, 32, 40])), int(rng.integers(40, 90))
@@ -202,8 +202,8 @@ def test_a_step_over_blocks_of_a_pool_some_of_them_shared(part):
 
 
 class sharing(ExitStack):
-    """A cache with a batch of 3, of which the second begins with blocks of the first; room for one
-    more token of each is taken. And the same without that token.
+    """A cache with a batch of 3: the second sequence begins with blocks of the first, and each has
+    room for one more token. And the same cache without that token.
     """
 
     def __init__(self, rng, kv_heads, dim, capacity, facts):

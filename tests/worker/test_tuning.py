@@ -1,5 +1,5 @@
-"""Tuning in a launch: each class once, on the memory of its first point, and what was asked for by
-name is left alone.
+"""Tuning in a launch: each class once, on the memory of its first point. A schedule asked for by
+name is kept.
 """
 
 import math
@@ -53,7 +53,7 @@ TIMES = {"off": 2.0, "cross": 0.9, "weave": 1.0, "stream": 0.5}  # of the defaul
 
 
 def replayed(programs, samples, seconds, seed):
-    """A round in which the clock stands still: presets take what is written above."""
+    """A round on a stopped clock: presets take the times written above."""
     assert seed == 0 or {program.name for program in programs} == {"weave", "stream"}
     for number in range(samples):
         for program in programs:
@@ -151,7 +151,7 @@ def test_later_launches_and_a_run_that_goes_on_have_the_same(plan):
 
 
 def test_copies_in_memory_have_the_schedule_that_is_best_there(monkeypatch):
-    """A slice of 8 MiB in an L3 of 32 MiB; one in memory has no such copies."""
+    """A slice of 8 MiB in an L3 of 32 MiB; a slice in memory has no such copies."""
     monkeypatch.setattr(tuning, "rounds", replayed)
     point = replace(
         DECODE,

@@ -1,5 +1,5 @@
-"""Points whose K and V are of two dtypes or of two widths: what is stored and answered is right, in
-layers of their own.
+"""Points with two dtypes or two widths for K and V: what is stored and answered is right, in layers
+of their own.
 """
 
 from dataclasses import replace
@@ -32,7 +32,7 @@ def test_rows_of_two_kinds(point, v_dim, dtype):
 
 
 def test_an_answer_is_as_wide_as_v():
-    """All of it is looked at: here the last element has another sign than in V."""
+    """All of it is checked: here the last element has another sign than in V."""
     with bench(mixed(DECODE, "f16", 96)) as found:
         found.verify()
         found.room.signs[-1, 1, 95] *= -1

@@ -1,5 +1,5 @@
-"""Whether the machine is fit to be measured now. It observes and advises; it never changes a
-setting.
+"""Check whether the machine is fit to be measured now. The checks observe and advise; they never
+change a setting.
 """
 
 from collections.abc import Sequence
@@ -9,7 +9,7 @@ from kvbench.machine.preflight.scene import Live, Scene
 from kvbench.machine.tree import Files
 from kvbench.model import Check, Machine
 
-_BUSY = 0.1  # of the CPUs' time: more is said before anything is measured
+_BUSY = 0.1  # share of the CPUs' time: above it, a warning comes before the measurement
 CHECKS = (
     *(
         sharing.other_tasks,
@@ -27,15 +27,13 @@ CHECKS = (
 def preflight(
     files: Files, machine: Machine, cpus: Sequence[int] = (), live: Live | None = None
 ) -> tuple[Check, ...]:
-    """All checks. `cpus`: where threads would run, one each; without them on every allowed CPU."""
+    """Run all checks. `cpus`: one for each thread; by default every allowed CPU."""
     scene = Scene(files, machine, cpus or machine.allowed, live or Live())
     return tuple(look(scene) for look in CHECKS)
 
 
 def busy(machine: Machine, files: Files | None = None, live: Live | None = None) -> float:
-    """The share of the allowed CPUs' time that others use at this moment; 0 where that is too
-    little to tell, or unknown.
-    """
+    """The share of the allowed CPUs' time that others use now; 0 if it is small or unknown."""
     scene = Scene(files or Files("/"), machine, machine.allowed, live or Live())
     try:
         share, _ = scene.asleep()

@@ -1,4 +1,4 @@
-"""The clock that times, the clock that is timed, and who sets that."""
+"""Checks of the clock that takes the times, of the core's clock, and of what sets it."""
 
 from statistics import median
 
@@ -7,8 +7,8 @@ from kvbench.machine.tree import count
 from kvbench.units import counted
 
 _SWING = 0.05  # from the best round to the median; a steady core stays within 0.01
-_APART = 0.10  # between threads: neighbouring cores of one kind differ by 0.05 at the most
-_SHORT = 0.80  # of the nominal clock; wide vectors alone may cost 0.15, plain additions nothing
+_APART = 0.10  # between threads; neighbouring cores of one kind differ by 0.05 at most
+_SHORT = 0.80  # of the nominal clock; wide vectors may cost 0.15, plain additions nothing
 _QUICK = (
     "tsc",
     "kvm-clock",
@@ -23,21 +23,22 @@ _CURRENT = "/sys/devices/system/clocksource/clocksource0/current_clocksource"
 
 @check(
     "clock source",
-    "a clock that is read from a device costs a microsecond or more each time, in every pass",
+    "reading a device's clock takes a microsecond or more, and every pass reads it",
 )
 def clock_source(scene: Scene) -> Finding:
     source = scene.read(_CURRENT)
     if source in _SLOW:
         return warn(
             source,
-            f"see why tsc was given up: dmesg | grep -i tsc; then: echo tsc | sudo tee {_CURRENT}",
+            "find out why the kernel gave up tsc: dmesg | grep -i tsc;"
+            f" then: echo tsc | sudo tee {_CURRENT}",
         )
-    return ok(source) if source in _QUICK else unknown(f"{source}: not known how quick that is")
+    return ok(source) if source in _QUICK else unknown(f"{source}: its speed is not known")
 
 
 @check(
     "core clock",
-    "caches and arithmetic run at the clock of the core: under load, not the one on the label",
+    "caches and arithmetic run at the core's clock under load, not at its nominal clock",
 )
 def core_clock(scene: Scene) -> Finding:
     threads = list(zip(*scene.loaded[0], strict=True))
@@ -45,31 +46,31 @@ def core_clock(scene: Scene) -> Finding:
     swing = max(1 - median(column) / max(column) for column in threads)
     low, high = min(best), max(best)
     value = f"{low:.2f} GHz" if f"{low:.2f}" == f"{high:.2f}" else f"{low:.2f} to {high:.2f} GHz"
-    value += f" under load on {counted(len(best), 'thread')}, {swing:.0%} of it swing"
+    value += f" under load on {counted(len(best), 'thread')}, varies by {swing:.0%}"
     declared = _declared(scene)
     value += "".join(f"; {name} {ghz:.2f}" for name, ghz in declared.items())
     nominal = declared.get("nominal")
     kinds = {cpu.kind for cpu in scene.machine.cpus if cpu.cpu in scene.cpus}
     if nominal and low < _SHORT * nominal:
-        return warn(
-            value, "look for heat or a power limit: sudo turbostat, or ask who else uses this core"
-        )
+        return warn(value, "look for heat, a power limit (sudo turbostat) or others on this core")
     if swing > _SWING:
         return warn(
             value,
-            "it moves, or others interrupt it: fix the frequency, stop other work, run doctor"
+            "the clock varies, or others interrupt: fix the frequency, stop other work, run doctor"
             " again",
         )
     if 1 - low / high > _APART and len(kinds) == 1:
         return warn(
             value,
-            "the cores differ: look for other work and for limits of single CPUs; see cpupower",
+            "cores differ: look for other work and for limits on single CPUs (cpupower)",
         )
     return ok(value)
 
 
 def _declared(scene: Scene) -> dict[str, float]:
-    """GHz that the system states for these CPUs: the least of each kind of statement."""
+    """The clock in GHz that the system states for these CPUs, by kind of statement; the lowest CPU
+    counts.
+    """
     found = dict[str, float]()
     for name, path, unit in (
         ("nominal", "cpufreq/base_frequency", 1e6),  # kHz
@@ -85,14 +86,14 @@ def _declared(scene: Scene) -> dict[str, float]:
 
 
 _NONE = "no cpufreq here: the hypervisor or the firmware sets the frequency"
-# where powersave only means that the hardware decides
+# with these drivers, powersave only means that the hardware decides
 _SELF_RULED = ("intel_pstate", "amd-pstate-epp")
 _EAGER = ("performance", "balance_performance")
 
 
 @check(
     "governor",
-    "a core that speeds up only under load is measured slow at first; L1 and L2 follow its clock",
+    "if a core speeds up only under load, the first samples are slow; L1 and L2 follow its clock",
 )
 def governor(scene: Scene) -> Finding:
     governors = scene.per_cpu("cpufreq/scaling_governor")
@@ -115,7 +116,7 @@ def _steady(governor: str, driver: str, wish: str) -> bool:
 
 @check(
     "turbo",
-    "with turbo, the clock depends on temperature and on how many cores work; DRAM hardly notices",
+    "with turbo, the clock depends on heat and on how many cores work; DRAM speed hardly changes",
 )
 def turbo(scene: Scene) -> Finding:
     on = set(scene.per_cpu("cpufreq/boost").values())
@@ -123,12 +124,12 @@ def turbo(scene: Scene) -> Finding:
     boost = scene.files.text("/sys/devices/system/cpu/cpufreq/boost")
     on = on or ({str(1 - off)} if off is not None else {boost} if boost else set())
     if not on:
-        raise LookupError("neither intel_pstate/no_turbo nor cpufreq/boost is there")
+        raise LookupError("the system has neither intel_pstate/no_turbo nor cpufreq/boost")
     if not on <= {"0", "1"}:
-        raise LookupError("what no_turbo or boost says is neither 0 nor 1")
+        raise LookupError("no_turbo or boost is neither 0 nor 1")
     if len(on) > 1:
         return warn(
             "on for some CPUs, off for others",
-            "set every /sys/devices/system/cpu/cpu*/cpufreq/boost alike",
+            "write the same value to every /sys/devices/system/cpu/cpu*/cpufreq/boost",
         )
     return ok("off" if on == {"0"} else "on")

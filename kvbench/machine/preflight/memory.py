@@ -1,4 +1,6 @@
-"""Pages: how large, how many of them huge, on which node, and whether there are enough."""
+"""Checks of memory: page size, share of huge pages, the pages' nodes, and whether there is
+enough.
+"""
 
 from collections import Counter
 
@@ -8,15 +10,16 @@ from kvbench.regime import far_bytes
 from kvbench.units import size
 
 _THP = "/sys/kernel/mm/transparent_hugepage"
-# of a footprint that no cache helps with: what triad walks, and a store with what it is compared to
+# buffers of a footprint that no cache helps: triad walks three, and so does a store with its
+# witness
 _BUFFERS = 3
-_HUGE_SHARE = 0.95  # of the arena; below it base pages are walked often enough to cost bandwidth
+_HUGE_SHARE = 0.95  # of the arena; with fewer huge pages, address translation costs bandwidth
 _STRAY_SHARE = 0.05  # of the pages, on another node than the threads that read them
 
 
 @check(
     "transparent huge pages",
-    "without, every 4 KiB need a translation of their own; partly huge buffers also vary",
+    "without them every 4 KiB needs its own translation; partly huge buffers give varying times",
 )
 def transparent_huge_pages(scene: Scene) -> Finding:
     mode = (scene.files.text(f"{_THP}/enabled") or "").partition("[")[2].partition("]")[
@@ -25,7 +28,7 @@ def transparent_huge_pages(scene: Scene) -> Finding:
     memory, _ = scene.touched
     resident = memory["resident_bytes"]
     if not resident:
-        raise LookupError("the kernel does not say what of the arena is resident")
+        raise LookupError("the kernel does not say how much of the arena is resident")
     share = memory["huge_bytes"] / resident
     value = (
         f"{mode}; {share:.0%} of an arena of {size(resident)} in pages of"
@@ -41,7 +44,7 @@ def transparent_huge_pages(scene: Scene) -> Finding:
 
 @check(
     "NUMA balancing",
-    "the kernel unmaps and moves pages while they are measured, and far memory looks near",
+    "the kernel moves pages during a measurement, so that remote memory may look local",
 )
 def numa_balancing(scene: Scene) -> Finding:
     mode = scene.files.number("/proc/sys/kernel/numa_balancing")
@@ -56,7 +59,7 @@ def numa_balancing(scene: Scene) -> Finding:
 
 @check(
     "page placement",
-    "pages on another node than the thread that reads them come over the link between the nodes",
+    "a thread reads pages of another node over the slower link between nodes",
 )
 def placement(scene: Scene) -> Finding:
     if scene.fact("nodes") == 1:
@@ -74,14 +77,14 @@ def placement(scene: Scene) -> Finding:
     if stray <= _STRAY_SHARE:
         return ok(value)
     return warn(
-        f"{value}; threads run elsewhere",
-        "drop numactl's policy, or free memory there: numactl --hardware",
+        f"{value}; the threads run on other nodes",
+        "run without numactl, or free memory on the threads' nodes: numactl --hardware",
     )
 
 
 @check(
     "memory",
-    "a buffer that does not fit must shrink, and a small one is read from cache instead of DRAM",
+    "buffers that do not fit must shrink, and small ones are read from cache, not DRAM",
 )
 def memory(scene: Scene) -> Finding:
     needed, available = (
@@ -89,8 +92,8 @@ def memory(scene: Scene) -> Finding:
         available_memory(scene.files),
     )
     value = (
-        f"{size(available)} available, {size(needed)} for {_BUFFERS} buffers that no cache helps"
+        f"{size(available)} available, {size(needed)} for {_BUFFERS} buffers larger than any cache"
     )
     if available >= needed:
         return ok(value)
-    return warn(value, "free memory, or raise what limits it: control group, cpuset.mems")
+    return warn(value, "free memory, or raise the limit: control group, cpuset.mems")

@@ -1,5 +1,5 @@
-"""What the checks look at, and how a look becomes a check. What takes time to observe is observed
-once, when the first check asks for it.
+"""What the checks observe, and how an observation becomes a check. Slow observations are made once,
+when a check first asks for them.
 """
 
 import os
@@ -17,30 +17,30 @@ from kvbench.model import Check, Machine
 from kvbench.native import Arena, Team, default_library, numa, probe_task
 from kvbench.units import MIB, cpu_text, size
 
-# of looking on while this process sleeps: 20 of the kernel's usual ticks on each CPU
+# Seconds of watching while this process sleeps: 20 of the kernel's usual ticks on each CPU.
 _QUIET_SECONDS = 0.2
-_LOOKS = 5  # in that time, at how many tasks could run
-_WARM_SECONDS = 0.05  # a governor that follows the load has gone up by then
+_LOOKS = 5  # how often the number of runnable tasks is read in that time
+_WARM_SECONDS = 0.05  # long enough for a governor that follows the load
 _CLOCK_ROUNDS = 12
 _CLOCK_SECONDS = 0.02  # of a round: two of the kernel's ticks
-# of the arena that is tried: enough pages for a share, touched in some 20 ms
+# Bytes of the test arena: enough pages for a share, touched in some 20 ms.
 _ARENA_BYTES = 64 * MIB
-_ARENA_SHARE = 0.25  # of the available memory at the most
-_ADDITIONS = 1 << 20  # of a pass: some 0.3 ms
-# places in a line of /proc/stat; what follows is counted in them already
+_ARENA_SHARE = 0.25  # of the available memory at most
+_ADDITIONS = 1 << 20  # in a pass: some 0.3 ms
+# Indexes in a line of /proc/stat. Later columns are already counted in these.
 _IDLE, _WAIT, _STEAL, _TIMES = 3, 4, 7, 8
 _THP_USUAL = 2 * MIB
 
 
 class Live:
-    """The running system. It uses memory and time of its own, and leaves no setting changed."""
+    """The running system. Its methods use memory and time, and leave no setting changed."""
 
     def sleep(self, seconds: float) -> None:
         time.sleep(seconds)
 
     def touched(self, size: int, cpus: Sequence[int]) -> tuple[dict[str, int], Counter[int]]:
-        """Of an arena first touched by a thread on each of `cpus`: what inspect() says, and some of
-        its pages by node.
+        """Touch an arena first by a thread on each of `cpus`. Return what inspect() says, and the
+        nodes of a sample of its pages.
         """
         _refuse_absent(cpus)
         library = default_library()
@@ -55,7 +55,7 @@ class Live:
                 return arena.inspect(), Counter()
 
     def clock(self, cpus: Sequence[int]) -> list[tuple[float, ...]]:
-        """GHz of each of `cpus`, all under load, in round after round."""
+        """GHz of each of `cpus` with all under load, one tuple a round."""
         _refuse_absent(cpus)
         library = default_library()
         with (
@@ -72,15 +72,17 @@ class Live:
 
 
 def _refuse_absent(cpus: Sequence[int]) -> None:
-    """A made-up tree may name CPUs that are not here."""
+    """Refuse CPUs that only a made-up tree has."""
     if absent := set(cpus) - os.sched_getaffinity(0):
         raise Refused(
-            f"CPUs {cpu_text(absent)} are not here to be tried", "run doctor on the machine itself"
+            f"CPUs {cpu_text(absent)} do not exist here", "run doctor on the machine itself"
         )
 
 
 class Scene:
-    """`cpus`: where threads would run, one each. Of `machine.allowed` they may be fewer."""
+    """What the checks may ask. `cpus`: one for each thread; they may be fewer than
+    `machine.allowed`.
+    """
 
     def __init__(self, files: Files, machine: Machine, cpus: Sequence[int], live: Live) -> None:
         self.files, self.machine, self.live = files, machine, live
@@ -99,7 +101,9 @@ class Scene:
         return text
 
     def per_cpu(self, path: str) -> dict[int, str]:
-        """By allowed CPU, where it has a file of that name below its folder in sysfs."""
+        """The text of a file below each allowed CPU's sysfs folder; CPUs without the file are left
+        out.
+        """
         texts = {
             cpu: self.files.text(f"/sys/devices/system/cpu/cpu{cpu}/{path}")
             for cpu in self.machine.allowed
@@ -109,8 +113,8 @@ class Scene:
     # ---- observed --------------------------------------------------------------------------------
 
     def asleep(self) -> tuple[float, float]:
-        """While this process sleeps: the share of their time that CPUs are busy, and how many tasks
-        could run.
+        """Measure while this process sleeps: the busy share of the CPUs' time, and the mean number
+        of runnable tasks.
         """
         before, runnable = self._times(), []
         for _ in range(_LOOKS):
@@ -120,23 +124,23 @@ class Scene:
 
     @cached_property
     def loaded(self) -> tuple[list[tuple[float, ...]], list[int], list[int]]:
-        """All threads at work: GHz by round and thread; the ticks before and after."""
+        """Measure with all threads at work: GHz by round and thread; the ticks before and after."""
         before = self._times()
         return self.live.clock(self.cpus), before, self._times()
 
     @cached_property
     def touched(self) -> tuple[dict[str, int], Counter[int]]:
-        """As live.touched() has it, of an arena that memory is enough for."""
+        """live.touched() of an arena that fits the available memory."""
         page = self.files.number("/sys/kernel/mm/transparent_hugepage/hpage_pmd_size") or _THP_USUAL
         wanted, available = max(_ARENA_BYTES, page), available_memory(self.files)
         if wanted > available * _ARENA_SHARE:
             raise LookupError(
-                f"{size(available)} of memory are available, too little to try {size(wanted)}"
+                f"{size(available)}  of memory are available; the test needs {size(wanted)}"
             )
         return self.live.touched(wanted, self.cpus)
 
     def _times(self) -> list[int]:
-        """Ticks by kind, of the allowed CPUs together; none where the system does not say."""
+        """Ticks by kind, of all allowed CPUs together; empty if the system does not say."""
         names = {f"cpu{cpu}" for cpu in self.machine.allowed}
         lines = [line.split() for line in (self.files.text("/proc/stat") or "").splitlines()]
         rows = [line[1 : _TIMES + 1] for line in lines if line and line[0] in names]
@@ -147,18 +151,20 @@ class Scene:
 
 
 def busy_and_stolen(before: list[int], after: list[int]) -> tuple[float, float | None]:
-    """Between two looks at /proc/stat, as shares of the CPUs' time. None: steal is not counted."""
+    """The busy and the stolen share of the CPUs' time between two readings of /proc/stat. None: the
+    kernel does not count steal.
+    """
     spent = [max(0, late - early) for early, late in zip(before, after, strict=False)]
     total = sum(spent)
     if not total:
-        raise LookupError("/proc/stat is missing, not understood or stands still")
+        raise LookupError("/proc/stat is missing, not understood or does not advance")
     idle = sum(spent[_IDLE : _WAIT + 1])
     return 1 - idle / total, spent[_STEAL] / total if len(spent) > _STEAL else None
 
 
 # ---- checks --------------------------------------------------------------------------------------
 
-# status, value and advice of a check; of what is unknown, the value says why
+# status, value and advice of a check; if the status is unknown, the value says why
 Finding = tuple[str, str, str]
 
 
@@ -179,8 +185,8 @@ def unknown(reason: str, advice: str = "") -> Finding:
 
 
 def check(name: str, why: str) -> Callable[[Callable[[Scene], Finding]], Callable[[Scene], Check]]:
-    """Make a check of a function. What it does not find (LookupError), cannot try or does not
-    understand is unknown: no crash, and in no words of Python's.
+    """Turn a function into a check. If the function does not find, may not try or does not
+    understand something, the check is unknown, with a reason in plain words.
     """
 
     def named(look: Callable[[Scene], Finding]) -> Callable[[Scene], Check]:
@@ -195,7 +201,7 @@ def check(name: str, why: str) -> Callable[[Callable[[Scene], Finding]], Callabl
                     f"the system does not allow it: {error.strerror or error}"
                 )
             except (ValueError, IndexError, KeyError):
-                status, value, advice = unknown("what the system says of it is not understood")
+                status, value, advice = unknown("the system's answer is not understood")
             except LookupError as error:
                 status, value, advice = unknown(str(error))
             return Check(name, status, value, why, advice)
