@@ -18,24 +18,23 @@ _NOTES = 5  # that are told
 _DAY, _COMMIT = 10, 7  # characters of a date, and of a commit
 
 HOW = (
-    "Efficiency: the rate of a point as % of the rate of its witness in the same rounds (of a"
-    " decode a read of the same rows, of a store a copy, of a step a plain read of memory)."
-    " Baseline: the median of the runs since the last accepted step, up to the first open one."
-    " Family: the median of a kernel's points,"
-    f" each as a share of its own usual efficiency. Step: a lasting change of {LIMITS.effect:.0%}"
-    f" of a point's efficiency or more, of {LIMITS.family:.0%} of a family's, at a false-discovery"
-    f" rate of {LIMITS.rate:.0%} over all points, and over all families; its interval holds it with"
-    " a probability of 95%."
+    "Efficiency: the rate of a point as % of the rate of its witness in the same rounds (for a"
+    " decode, a read of the same rows; for a store, a copy; for a step, a plain read of memory)."
+    " Baseline: the median of the runs since the last accepted step, up to the first open step."
+    " Family: the median of a kernel's points, each as a share of its own usual efficiency. Step: a"
+    f" lasting change of {LIMITS.effect:.0%} of a point's efficiency or more, or of"
+    f" {LIMITS.family:.0%} of a family's, at a false-discovery rate of {LIMITS.rate:.0%} over all"
+    " points, and over all families. Its interval holds it with a probability of 95%."
 )
 ORDER = (
-    "Order of the rows: open steps that lead down, the largest first; then other open steps, then"
-    " accepted ones; then the largest change of the latest run."
+    "Order of the rows: open steps down, the largest first; then other open steps; then accepted"
+    " steps; then points by the change of their latest run."
 )
-_WITHOUT_ROWS = "Numbers of points without a row: --json, or --report."
+_WITHOUT_ROWS = "--json and --report show the numbers of points without a row."
 _STEPS = (
-    "A lasting change, as a share of the efficiency before. The run may be off by one, or by a few"
-    " where noise is as large as the step. To accept one: kvbench history accept POINT --run RUN"
-    " --reason TEXT."
+    "A lasting change, as a share of the efficiency before it. The run may be off by one, or by a"
+    " few if noise is as large as the step. To accept a step: kvbench history accept POINT --run"
+    " RUN --reason TEXT."
 )
 
 
@@ -198,14 +197,14 @@ def _all_too_few(level: str, few: Sequence[PointTrend], every: Sequence[PointTre
     have = counted(max(runs), "run") if len(runs) == 1 else f"{min(runs)} to {max(runs)} runs"
     more = f"{max(needs)}" if len(needs) == 1 else f"{min(needs)} to {max(needs)}"
     said = (
-        f"{len(few)} of {len(every)} {noun} {'has' if len(few) == 1 else 'have'} too few runs for a"
-        " step to be seen"
+        f"{len(few)} of {len(every)} {noun} {'has' if len(few) == 1 else 'have'} too few runs to"
+        " find a step"
     )
     return f"{said}: {have}, and {more} more {'is' if more == '1' else 'are'} needed."
 
 
 def _too_few(trend: PointTrend) -> str:
-    return f"too few runs: a step shows after {trend.needs} more" if trend.few else ""
+    return f"too few runs: a step can be found after {trend.needs} more" if trend.few else ""
 
 
 def summary(found: MachineHistory, waiting: bool = True) -> str:
@@ -220,7 +219,7 @@ def summary(found: MachineHistory, waiting: bool = True) -> str:
     said += f", {len(every) - len(steps)} accepted" if len(every) > len(steps) else ""
     few = [trend.needs for trend in found.families if trend.few and waiting]
     more = (
-        f"; of {counted(len(few), 'family')} a step shows after {max(few)} more runs at the latest"
+        f"; in {counted(len(few), 'family')} a step can be found after at most {max(few)} more runs"
         if few
         else ""
     )
@@ -324,7 +323,7 @@ def accepted(pasts: Sequence[Past]) -> Sheet:
         for each in past.accepted
     ]
     columns = {"from run": ("run", str)} | plain("reason", "who", "when", "points")
-    about = "Accepted steps: from these runs on, later runs are compared with what follows."
+    about = "Accepted steps: the baseline of later runs begins at the run named here."
     return sheet("accepted", "What was accepted", about, columns, rows)
 
 
@@ -346,7 +345,7 @@ def runs(pasts: Sequence[Past]) -> Sheet:
         "branch",
     )
     about = (
-        "The latest first. Build and environment are digests: where one differs from the line"
-        " below, it changed."
+        "The latest run first. Build and environment are digests: if one differs from the row below"
+        " it, the build or environment changed."
     )
     return sheet("runs", "Runs", about, columns | plain("message"), rows)
