@@ -1,4 +1,4 @@
-"""Load Matplotlib whatever backend MPLBACKEND names, and without its messages on building caches."""
+"""Load Matplotlib, whatever backend MPLBACKEND names, without its messages on building caches."""
 
 import logging
 import os
