@@ -228,7 +228,7 @@ def test_fewer_launches_are_marked(made_up, monkeypatch, capsys):
 def test_a_made_up_machine_is_told_from_the_one_that_is_measured(made_up, monkeypatch, capsys):
     """Its numbers are this machine's."""
     monkeypatch.setattr(Files, "live", False)
-    assert "this one is measured" in errors_of(capsys, "machine", "--quick", code=0)
+    assert "rates are measured on this machine" in errors_of(capsys, "machine", "--quick", code=0)
 
 
 def test_memory_too_small_for_dram_is_said(made_up, monkeypatch, capsys):

@@ -102,8 +102,8 @@ def test_a_budget_too_small_for_one_launch(tmp_path, capsys):
     assert call("sweep", *map(str, asked)) in (0, 3)
     spent = time.monotonic() - start
     said = capsys.readouterr().err
-    assert "its budget of 2 s ends it, within a launch if need be" in said
-    assert "the budget of 2 s ended it after" in said
+    assert "it stops after the budget of 2 s, within a launch if need be" in said
+    assert "stopped by the budget of 2 s, after" in said
     run = kvbench.load(tmp_path / "a run")
     assert len(run.records) < 2 * len(run.manifest.plan.points)
     ends = [record.began + record.wall for record in run.records]
