@@ -31,7 +31,7 @@ POINTS = [
     replace(DECODE, dtype="i8", chase="node"),
     replace(STORE, op="append", chase="node"),
 ]
-TOLD = "Latency of memory is 2.07x idle at 90% of its read bandwidth; a decode of f16 slows neighbours"
+TOLD = "Latency of memory is 2.07x idle at 90% of its read bandwidth; a decode of f16 slows"
 UNTESTED = Answer.untested("latency", Reason.TOO_FEW)
 
 
@@ -61,13 +61,16 @@ def test_the_first_tile_is_the_answer(found):
 @pytest.mark.parametrize(
     ("state", "value", "title", "sentence"),
     [
-        (State.LEVEL, 1.0, "; a decode of f16 slows neighbours as much as plain reads", ". A decode of f16"
+        (State.LEVEL, 1.0, "; a decode of f16 slows neighbours as much as plain reads",
+         ". A decode of f16"
          " slows its neighbours as much as plain reads of the same rate: latency is 1.00x (0.98 to"
          " 1.02) as long;"),
-        (State.DECIDED, 1.2, "; a decode of f16 slows neighbours more than plain reads", ". A decode of f16"
+        (State.DECIDED, 1.2, "; a decode of f16 slows neighbours more than plain reads",
+         ". A decode of f16"
          " slows its neighbours more than plain reads of the same rate: latency is 1.20x (1.18 to"
          " 1.22) as long;"),
-        (State.DECIDED, 0.8, "; a decode of f16 slows neighbours less than plain reads", ". A decode of f16"
+        (State.DECIDED, 0.8, "; a decode of f16 slows neighbours less than plain reads",
+         ". A decode of f16"
          " slows its neighbours less than plain reads of the same rate: latency is 0.80x (0.78 to"
          " 0.82) as long;"),
         (State.OPEN, 1.1, "2.07x idle at 90% of its read bandwidth", ". It is not clear"
@@ -154,8 +157,8 @@ def test_other_places_of_the_chase_have_sentences_of_their_own():
         " 108 ns at 90% of its read bandwidth (15 threads, llama-3-8b, 4,096 tokens). A decode of"
         " f16 slows its neighbours more than plain reads of the same rate: latency is 1.20x (1.19"
         " to 1.21) as long; decode i8: more, 1.20x (1.19 to 1.21). With the chase on an SMT sibling"
-        " of a core that works, latency of memory is 108 ns idle; it is not known at 90% of its read"
-        " bandwidth (15 threads, llama-3-8b, 4,096 tokens): too few launches. A decode"
+        " of a core that works, latency of memory is 108 ns idle; it is not known at 90% of its"
+        " read bandwidth (15 threads, llama-3-8b, 4,096 tokens): too few launches. A decode"
     ) in text
     heads = [said("latency", "beside", own, place, place.curves[n]) for n, place in
              ((0, far), (2, far), (2, own.places[1]), (1, own.first))]  # fmt: skip
@@ -175,8 +178,8 @@ def test_latency_that_falls_is_told():
     curves = own.first.curves
     own = with_(own, curves=(replace(curves[0], falls=(50, 75)), *curves[1:]))
     assert (
-        "Latency beside plain reads falls although it should rise, at 50 and 75% of their rate (decode"
-        " f16)."
+        "Latency beside plain reads falls although it should rise, at 50 and 75% of their rate"
+        " (decode f16)."
     ) in said("latency", "sentence", own, False)
 
 
