@@ -1,4 +1,4 @@
-"""kvbench machine, its probes answered from a made-up machine: what it prints, keeps and draws."""
+"""kvbench machine with probes answered by a made-up machine: what it prints, keeps and draws."""
 
 import json
 from dataclasses import replace
@@ -21,7 +21,7 @@ DRAM = 20.0  # GB/s of all threads
 
 
 def rate(probe):
-    """GB/s: reads as the levels say, all else half of it."""
+    """GB/s of a probe: a read has the rate of its level, all others half of it."""
     threads = len(probe.cpus)
     for place, (size, gbps) in enumerate(LEVELS):
         if probe.bytes / (threads if place < 2 else 1) <= size:

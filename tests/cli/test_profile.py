@@ -48,7 +48,7 @@ def visit_of(seconds, flops=4e9):
 
 
 def test_rates_and_ratios_are_of_the_same_round():
-    """The machine slows down threefold in the last round; a ratio formed per round does not see
+    """The machine becomes three times as slow in the last round. Ratios of each round do not see
     it.
     """
     facts = profile(
@@ -437,8 +437,8 @@ def test_intervals_are_over_rounds():
     ],
 )
 def test_the_author_of_a_plug_in_hears_what_can_be_changed(seconds, named, unhelpful):
-    """By what limits it: no variants and formats that it does not have, and no threads that the
-    machine does not have.
+    """The advice follows from the limit. It names no variants, formats or threads that the plug-in
+    or the machine does not have.
     """
     facts = limited(**seconds)
     advice = worded("advice", "advice", facts, True, False)

@@ -80,7 +80,7 @@ def test_a_shipped_page_is_that_of_its_run(page, shown):
 
 
 def rounded(text):
-    """To 12 digits: the last ones of a sum differ with the CPU that added it up."""
+    """Round numbers to 12 digits: the last digits of a sum depend on the CPU."""
     return re.sub(r"\d+\.\d+(e-?\d+)?", lambda number: f"{float(number[0]):.12g}", text)
 
 
@@ -133,7 +133,7 @@ def test_the_table_of_engines(beside):
 
 
 def test_the_words_on_engines(beside):
-    """Each line is of the page's own summary."""
+    """Each line stands in the run's own summary."""
     page = flat(" ".join(paragraphs("peers", "summary", beside.beside)))
     _, *lines = re.split(r"^- ", quoted("suites/README.md", ENGINES), flags=re.MULTILINE)
     assert lines and all(flat(line) in page for line in lines)

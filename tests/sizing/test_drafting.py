@@ -268,7 +268,7 @@ CALL = ("explain", "llama-3-8b", "--machine", RUN, "--draft", "4", "--accept", A
 
 
 def test_text_page_and_json(capsys):
-    """The run has no decode of several queries: it is told, and the answer is a range."""
+    """The run has no decode with several queries: the text says so, and the answer is a range."""
     text = output_of(capsys, *CALL)
     assert "Drafting 4 tokens with KV in f16 pays at every context to 8,192 tokens if" in text
     assert "Not measured" in text and "gives 2.69 tokens on average" in " ".join(text.split())

@@ -1,4 +1,4 @@
-"""Every reason that analysis gives as a word has a sentence, which gives its numbers."""
+"""Every reason that the analysis gives as a word has a sentence with its numbers."""
 
 import pytest
 

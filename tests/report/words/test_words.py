@@ -1,4 +1,4 @@
-"""What a page says is what its answers hold: each is planted, and stands there once."""
+"""A page says what its answers hold: each planted answer stands there once."""
 
 from dataclasses import replace
 
