@@ -1,6 +1,4 @@
-"""A history as JSON, which kvbench history show --json prints; as lines of text; and as the tables
-of its page.
-"""
+"""A history as JSON (kvbench history show --json), as lines of text, and as tables of its page."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
@@ -14,7 +12,7 @@ from kvbench.texts import wrapped
 from kvbench.units import counted, cut
 
 _NAME = 58  # characters of a name, at most
-_NOTES = 5  # that are told
+_NOTES = 5  # notes that are shown
 _DAY, _COMMIT = 10, 7  # characters of a date, and of a commit
 
 HOW = (
@@ -42,22 +40,23 @@ _STEPS = (
 class Change:
     """A lasting change of a point's efficiency."""
 
-    state: Annotated[str, about("accepted: by somebody, as right", OPEN, ACCEPTED)]
-    effect: Annotated[float, about("share of the efficiency before: by which it changed")]
+    state: Annotated[str, about("accepted: a person has said that it is right", OPEN, ACCEPTED)]
+    effect: Annotated[float, about("share of the efficiency before: size of the change")]
     low: Annotated[
-        float | None, about("share of that: the 95 % interval begins; null where runs are too few")
+        float | None, about("share of that: low end of the 95 % interval; null if runs are too few")
     ]
     high: Annotated[
-        float | None, about("share of that: the 95 % interval ends; null where runs are too few")
+        float | None,
+        about("share of that: high end of the 95 % interval; null if runs are too few"),
     ]
     q: Annotated[
         float | None, about("probability: of such a step by chance at any point; null if accepted")
     ]
-    run: Annotated[str, about("the first one after it")]
-    created: Annotated[str, about("when that began, ISO 8601")]
-    commits: Annotated[str, about("that came with it, as git log takes them; empty if unknown")]
+    run: Annotated[str, about("the first run after the step")]
+    created: Annotated[str, about("when that run began, ISO 8601")]
+    commits: Annotated[str, about("range of commits for git log; empty if unknown")]
     changed: Annotated[
-        tuple[str, ...], about("what else changed there: build, environment, schedule")
+        tuple[str, ...], about("what else changed at that run: build, environment, schedule")
     ]
 
 
@@ -65,19 +64,19 @@ class Change:
 class PointTrend:
     """A point over its runs. Efficiency is its rate as a share of its witness's."""
 
-    point: Annotated[str, about("its name")]
-    short: Annotated[str, about("its name for people")]
-    runs: Annotated[int, about("that have it")]
+    point: Annotated[str, about("name of the point")]
+    short: Annotated[str, about("short name, for people")]
+    runs: Annotated[int, about("number of runs with this point")]
     latest: Annotated[float, about("share of the witness's rate: efficiency of the latest run")]
     baseline: Annotated[
-        float, about("share of the witness's rate: median of the runs it is held against")
+        float, about("share of the witness's rate: median of the runs of the baseline")
     ]
-    baseline_from: Annotated[str, about("the first of these runs")]
-    baseline_to: Annotated[str, about("the last of these runs")]
-    change: Annotated[float, about("share of the baseline: by which the latest run is above it")]
-    few: Annotated[bool, about("whether there are too few runs for a step to be seen")]
-    needs: Annotated[int, about("further runs, at least, before a step can be seen")]
-    steps: Annotated[tuple[Change, ...], about("changes for good, in the order of time")]
+    baseline_from: Annotated[str, about("the first run of the baseline")]
+    baseline_to: Annotated[str, about("the last run of the baseline")]
+    change: Annotated[float, about("share of the baseline: how far the latest run is above it")]
+    few: Annotated[bool, about("there are too few runs to find a step")]
+    needs: Annotated[int, about("number of further runs, at least, before a step can be found")]
+    steps: Annotated[tuple[Change, ...], about("lasting changes, in the order of time")]
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,11 +84,13 @@ class MachineHistory:
     """The runs of one machine."""
 
     fingerprint: Annotated[str, about("digest of the hardware")]
-    machine: Annotated[str, about("its name")]
-    runs: Annotated[tuple[Ran, ...], about("in the order of time")]
-    points: Annotated[tuple[PointTrend, ...], about("what needs attention first")]
+    machine: Annotated[str, about("name of the machine")]
+    runs: Annotated[tuple[Ran, ...], about("the runs, in the order of time")]
+    points: Annotated[
+        tuple[PointTrend, ...], about("the points; those that need attention are first")
+    ]
     families: Annotated[
-        tuple[PointTrend, ...], about("of kernels, likewise: medians of their points")
+        tuple[PointTrend, ...], about("families of kernels: medians of their points")
     ]
 
 
@@ -97,8 +98,8 @@ class MachineHistory:
 class Shown(Printed):
     """The histories of all machines."""
 
-    root: Annotated[str, about("the folder that holds the runs")]
-    machines: Annotated[tuple[MachineHistory, ...], about("most runs first")]
+    root: Annotated[str, about("folder with the runs")]
+    machines: Annotated[tuple[MachineHistory, ...], about("the machines, most runs first")]
     notes: Annotated[tuple[str, ...], about("what was left out, and why")]
 
 
@@ -184,14 +185,12 @@ def _level(level: str, trends: Sequence[PointTrend], runs: Mapping[str, Ran]) ->
 
 
 def _told(trend: PointTrend | Trend) -> bool:
-    """Whether enough is known of it for a row."""
+    """True if the point gets a row: it has steps, or enough runs to find one."""
     return bool(trend.steps) or not trend.few
 
 
 def _all_too_few(level: str, few: Sequence[PointTrend], every: Sequence[PointTrend]) -> str:
-    """ "70 of 70 points have too few runs for a step to be seen: 1 run, and 19 more are
-    needed.".
-    """
+    """ "70 of 70 points have too few runs to find a step: 1 run, and 19 more are needed."."""
     needs, runs = ({getattr(trend, name) for trend in few} for name in ("needs", "runs"))
     noun = counted(len(every), level).partition(" ")[2]
     have = counted(max(runs), "run") if len(runs) == 1 else f"{min(runs)} to {max(runs)} runs"
@@ -258,8 +257,8 @@ def _around(step: Change) -> str:
 
 
 def points(pasts: Sequence[Past], places: Mapping[str, int]) -> Sheet:
-    """What needs attention first. `places`: numbers that marks of a figure have, by fingerprint and
-    point.
+    """The table of points; those that need attention are first. `places`: numbers of the marks in a
+    figure, by fingerprint and point.
     """
     found = [(past, trend) for past in pasts for trend in of(past).points]
     rows = [
@@ -285,7 +284,7 @@ def points(pasts: Sequence[Past], places: Mapping[str, int]) -> Sheet:
 
 
 def steps(pasts: Sequence[Past]) -> Sheet:
-    """Those that lead down first, each with what else changed."""
+    """The table of steps: steps down first, each with what else changed."""
     rows = [
         asdict(step)
         | {

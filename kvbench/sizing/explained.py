@@ -101,7 +101,7 @@ class _Wall:
         return decoder.batch * flops(decoder) / (self.known.gflops * GB)
 
     def overtakes(self, dtype: str) -> int | None:
-        """The shortest context at which the cache is no less than the weights."""
+        """The shortest context at which a step reads at least as much cache as weights."""
         if self.read is None:
             return None
         contexts = range(1, self.decoder.context + 1)

@@ -1,6 +1,4 @@
-"""What is known of a machine: its caches, and, if it was measured, the rates of its reads and
-decodes.
-"""
+"""Facts on a machine: its caches, and, if it was measured, the rates of its reads and decodes."""
 
 import math
 from collections.abc import Mapping, Sequence

@@ -30,10 +30,10 @@ from kvbench.units import cut
 
 _NAME, _TOPIC = "peers", "nearest"  # of its files, and of its words
 _WIDTH = 7.6  # inches: style.css says how wide a page shows it
-_ROW, _FRAME = 0.34, 1.5  # inches: of an engine, and of what is around
-_SMALL_ROW, _SMALL_FRAME = 0.21, 0.7  # of a figure with many cells
-_FORMATS = 5  # beside each other
-_BESIDE = 0.55  # of the room of a whole read: for words beside a bar
+_ROW, _FRAME = 0.34, 1.5  # inches: of an engine's row, and of the frame
+_SMALL_ROW, _SMALL_FRAME = 0.21, 0.7  # the same for a figure with many cells
+_FORMATS = 5  # formats beside each other, at most
+_BESIDE = 0.55  # room for words beside a bar, as a share of the width of a 100 % bar
 _SHARE, _WORDS = 38, 48  # points right of the bars: where a share ends and words begin
 _LETTERS = 64  # of an engine's words, why it has no rate
 _UNSAFE = re.compile(r"[^\w.-]+")  # characters that names of files should not have
