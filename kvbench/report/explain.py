@@ -210,7 +210,7 @@ def _table(found: Explained) -> Iterator[str]:
         Column("users", "users", "{:.0f}".format),
         Column("level", "a layer in"),
     )
-    yield f"{'':<53}tokens/s with KV in (the core limits some formats)"
+    yield f"{'':<53}tokens/s by format of KV (the core limits some formats)"
     yield from ruled(
         pd.DataFrame(rows).astype(dict.fromkeys(("weights", "most", "users"), "float64")), columns
     )

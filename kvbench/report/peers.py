@@ -61,9 +61,7 @@ class Compared:
     cells: Annotated[
         tuple[WorkloadRatio, ...], about("workloads, each with our fastest and the fastest peer")
     ]
-    times: Annotated[
-        float | None, about("ratio: geometric mean over the cells; null if unknown")
-    ]
+    times: Annotated[float | None, about("ratio: geometric mean over the cells; null if unknown")]
     together: Annotated[Together, about("all cells, with the interval of that mean")]
     rule: Annotated[
         Rule, about("the lead that ours should have in each cell, and in how many they have it")

@@ -80,9 +80,7 @@ class PlannedSweep:
     ]
     points: Annotated[tuple[Point, ...], about("points that would be measured")]
     ceilings: Annotated[tuple[Probe, ...], about("rates of the machine that would be measured")]
-    contrasts: Annotated[
-        tuple[PlannedSet, ...], about("points that would be timed side by side")
-    ]
+    contrasts: Annotated[tuple[PlannedSet, ...], about("points that would be timed side by side")]
     line: Annotated[
         tuple[str, ...],
         about("dtypes whose fastest kernels are then timed side by side; may be empty"),
@@ -104,9 +102,7 @@ class TunedClasses(Printed):
     """The schedules that kvbench sweep --tune-only has chosen."""
 
     suite: Annotated[str, about("suite whose points were tuned")]
-    file: Annotated[
-        str, about("file with the timings; empty if it could not be written")
-    ]
+    file: Annotated[str, about("file with the timings; empty if it could not be written")]
     classes: Annotated[
         tuple[TunedClass, ...], about("classes of the points whose schedule is auto")
     ]

@@ -26,9 +26,7 @@ def arena_map(
     """
     known = stated(model, "hidden", "intermediate", "vocabulary")
     if not 1 <= context <= _LARGEST // max(known.vocabulary, known.q_heads * known.head_dim):
-        raise BadArgument(
-            f"--context is {context}", "at least 1, and no more than memory can hold"
-        )
+        raise BadArgument(f"--context is {context}", "at least 1, and no more than memory can hold")
     if align < _LINE or align & (align - 1):
         raise BadArgument(f"--align is {align}", f"a power of two, at least {_LINE}")
     buffers = tuple(_laid(known, context, dtype, align, canaries))

@@ -43,9 +43,7 @@ def size_of(
     found, own, held = of.parts(decoder), of.rows(decoder), of.allocated(decoder, known.machine)
     streamed, together = of.streamed_bytes(decoder), fleet(decoder, replicas, weights)
     if max(held.mapped, together.bytes) >= of.LARGEST:
-        raise BadArgument(
-            f"the caches take {of.LARGEST} bytes or more", "give smaller numbers"
-        )
+        raise BadArgument(f"the caches take {of.LARGEST} bytes or more", "give smaller numbers")
     of_layer = max((layers.bytes for layers in found), default=0)
     passing = decoder.batch * decoder.context * of.token_bytes(decoder) if decoder.ephemeral else 0
     return Size(

@@ -361,7 +361,7 @@ IN_DEPTH = {
     ),
     "kvbench explain gpt-oss-20b --machine results/zen4-kvm-2/quick --measured 5.2@32k": Promise(
         (
-            r"At 131,072 tokens, reading the weights and reading the KV cache take about equally long",
+            r"At 131,072 tokens, reading the weights and reading the KV cache take about equally",
             r"KV format: i8\.",
         )
     ),

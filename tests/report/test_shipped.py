@@ -24,16 +24,17 @@ PAGES = sorted(RESULTS.glob("*/*/report/index.html"))
 # none: the report. `...` leaves something out.
 PRINTED = (
     ("README.md", r"The last lines, from.*?:\n\n(.*?)\n\n(?=\S)", ""),
-    (
-        "kvbench/cli/README.md",
-        r"\n\n(      2 \(K, V\) x .*?)\n\n(?=\S)",
-        "kvbench size llama-3-8b --context 4096 --budget 40GiB --lengths uniform:1-4096"
-        f" --machine {QUICK}",
-    ),
-    (
-        "kvbench/cli/README.md",
-        r"\n\nends with\n\n(.*?)\n\n(?=\S)",
-        f"kvbench explain gpt-oss-20b --machine {QUICK} --measured 5.2@32k",
+    *(
+        ("kvbench/cli/README.md", rf"<!-- output: {command} -->\n\n```text\n(.*?)\n```", command)
+        for command in (
+            "kvbench size llama-3-8b --context 4096 --budget 40GiB --lengths uniform:1-4096"
+            f" --machine {QUICK}",
+            f"kvbench explain gpt-oss-20b --machine {QUICK} --measured 5.2@32k",
+            "kvbench explain llama-3-8b --weights 16GB --machine results/zen4-kvm-2/peers"
+            " --engine ggml --dtype f16 --measured 1.62@4k",
+            "kvbench explain llama-3-8b --draft 3 --accept .7,.45,.33"
+            " --machine results/zen5-kvm-2/speculate",
+        )
     ),
 )
 

@@ -62,9 +62,7 @@ _OF_ENGINES, _OF_KERNELS = ("model", *_AXES), ("isa", "plugin")
 )
 @click.option(
     "--suite",
-    help=(
-        "Name of a suite, or a path that ends in .toml. [default: gate; with --engine: engine]"
-    ),
+    help=("Name of a suite, or a path that ends in .toml. [default: gate; with --engine: engine]"),
 )
 @only_option
 @click.option(

@@ -80,7 +80,7 @@ class _WithAxes(Long):
     "--until-decided/--no-until-decided",
     default=None,
     help=(
-        "Add launches while questions such as \"is i8 faster than f16?\" are not decided. [default:"
+        'Add launches while questions such as "is i8 faster than f16?" are not decided. [default:'
         " the suite's; with --launches: no]"
     ),
 )

@@ -59,9 +59,7 @@ class SuiteRow:
         float, about("seconds: forecast of a sweep on this machine, as --dry-run prints it")
     ]
     question: Annotated[str, about("the question that the suite answers")]
-    left_out: Annotated[
-        str, about("if the suite has no points here: the main reason; else empty")
-    ]
+    left_out: Annotated[str, about("if the suite has no points here: the main reason; else empty")]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -23,9 +23,7 @@ _EXAMPLE = "plugin.c"  # installed beside the library
 @plugin_option
 @patience_option
 @click.option("--example", is_flag=True, help="Only print the C code of an example plug-in.")
-@click.option(
-    "--include", is_flag=True, help="Only print the folder of the headers for plug-ins."
-)
+@click.option("--include", is_flag=True, help="Only print the folder of the headers for plug-ins.")
 @json_option
 def command(
     quick: bool,
