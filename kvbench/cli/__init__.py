@@ -1,7 +1,7 @@
 """The command line: one file per command, imported when it is called or listed. Nothing else prints
 or exits.
 
-All that takes time to import is imported by main(), where an interrupt is no traceback.
+main() imports whatever takes long to import: an interrupt during that leaves no traceback.
 """
 
 import sys
@@ -11,8 +11,8 @@ from kvbench.errors import Exit
 
 
 def main(arguments: list[str] | None = None) -> None:
-    """The `kvbench` program. SIGTERM is Ctrl-C to it. With `arguments` it is called by a program
-    that goes on.
+    """Run the `kvbench` program. SIGTERM counts as Ctrl-C. `arguments`: given by a caller that
+    goes on after this call; it gets its signal handlers back.
     """
     put_back = take_signals()
     try:

@@ -1,4 +1,4 @@
-"""python -m kvbench.cli: the kvbench program where no script of that name is installed."""
+"""python -m kvbench.cli: run the kvbench program if no script of that name is installed."""
 
 from kvbench.cli import main
 

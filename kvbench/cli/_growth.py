@@ -1,4 +1,4 @@
-"""Steps that grow, as profile shows them: a step's time against context."""
+"""profile --grow: the time of a decode step against its context."""
 
 from typing import Any
 
@@ -12,30 +12,33 @@ from kvbench.model.shape import lengths_word
 from kvbench.texts import wrapped
 from kvbench.units import counted, cpu_text, duration
 
-_LEAST = 8  # tokens: of fewer steps a line is nothing
+_LEAST = 8  # tokens: fewer steps give no useful fit
 _OTHERS = {"samples": "--samples", "sample_time": "--sample-time"}
 
 grow_option = click.option(
     "--grow",
     type=Count(),
     metavar="TOKENS",
-    help="Of a step: decode so many tokens on end, from the context on, and time each step.",
+    help=(
+        "With OP step: decode this many tokens in a row, starting at --context, and time each step."
+        " Such as 256."
+    ),
 )
 
 
 def refuse_beside(
     op: str, grow: int, plugin: tuple[str, ...], residency: str, neighbour: Any, **_: Any
 ) -> None:
-    """What --grow does not go with."""
+    """Refuse options that --grow cannot be combined with."""
     source = click.get_current_context().get_parameter_source
     if op != STEP:
-        raise BadArgument(f"--grow is of whole steps, and OP is {op}", "kvbench profile step")
+        raise BadArgument(f"--grow times whole steps, but OP is {op}", "kvbench profile step")
     if grow < _LEAST:
-        raise BadArgument(f"--grow is {grow}: so few steps make no line", f"at least {_LEAST}")
+        raise BadArgument(f"--grow is {grow}: too few steps to fit a line", f"at least {_LEAST}")
     if residency != "rotate":
         raise BadArgument(
-            f"--grow with --residency {residency}: a step takes its layers in turn",
-            "--residency rotate",
+            f"--grow does not go with --residency {residency}: a step visits its layers in turn",
+            "use --residency rotate",
         )
     given = [option for name, option in _OTHERS.items() if _asked(source(name))]
     given += ["--plugin"] * bool(plugin) + ["--neighbour"] * bool(neighbour)
@@ -51,6 +54,7 @@ def _asked(source: Any) -> bool:
 
 
 def show_growth(facts: Any, name: str, as_json: bool) -> None:
+    """Print the times of a growing step. `name`: of its model; may be empty."""
     from kvbench.report.words import paragraphs
 
     if as_json:
@@ -71,7 +75,7 @@ def _heading(facts: Any, name: str) -> list[str]:
     return [
         f"{facts.kernel}  {name}".rstrip(),
         (
-            f"  {facts.tokens:,} tokens on end from a context of {shape.context:,};"
+            f"  {facts.tokens:,} tokens in a row, from a context of {shape.context:,};"
             f" {batch}{facts.layers} layers{window}"
         ),
         (
@@ -80,16 +84,16 @@ def _heading(facts: Any, name: str) -> list[str]:
             f" schedule {facts.schedule}"
         ),
         (
-            "  verified: the first step, the last one and all tokens that were stored; largest"
-            f" error {facts.max_abs_err:.2g}"
+            "  verified: the first step, the last step and all stored tokens; largest error"
+            f" {facts.max_abs_err:.2g}"
         ),
     ]
 
 
 def _table(facts: Any) -> list[str]:
-    """Seconds along the way."""
+    """Times at several contexts along the way."""
     rows: list[tuple[str, ...]] = [
-        ("context", "a step", "of the line", "once more", "decodes alone")
+        ("context", "step", "fitted line", "same step again", "decodes alone")
     ]
     rows += [
         (f"{row.context:,.0f}", *map(_seconds, (row.seconds, row.fit, row.again, row.decodes)))

@@ -7,7 +7,7 @@ import click
 
 
 class Ending(click.Command):
-    """Examples stand behind all else: what is called, and what that does."""
+    """A command whose help ends with examples. `examples`: what each call does, by the call."""
 
     def __init__(self, *given: Any, examples: Mapping[str, str], **more: Any) -> None:
         super().__init__(*given, **more)
@@ -20,7 +20,9 @@ class Ending(click.Command):
 
 
 class Long(Ending):
-    """`groups`: by their title, options by their names. The rest, such as --help, comes last."""
+    """A command whose help lists its options in groups. `groups`: names of options by a group's
+    title. Options without a group, such as --help, come last.
+    """
 
     def __init__(self, *given: Any, groups: Mapping[str, str], **more: Any) -> None:
         super().__init__(*given, **more)

@@ -1,6 +1,4 @@
-"""What compare and gate have in common: how a judgement is told, and the exit code that it ends
-in.
-"""
+"""What compare and gate have in common: how they print a verdict, and its exit code."""
 
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
@@ -14,16 +12,16 @@ from kvbench.model.verdict import EQUIVALENT, IMPROVEMENT, NOT_COMPARABLE, REGRE
 
 
 class _Export(click.Option):
-    """The kinds are asked for when the help is shown: to import them takes longer than kvbench
-    --help may.
+    """--export. The list of kinds is imported only when this help is shown, because kvbench --help
+    must be fast.
     """
 
     def get_help_record(self, ctx: click.Context) -> tuple[str, str] | None:
         from kvbench.exports import kinds
 
         self.help = (
-            "Also write the result in this form; - is stdout. May be repeated. KIND:"
-            f" {', '.join(kinds())}."
+            "Also write the result to FILE, such as junit=gate.xml; - is stdout. May be repeated."
+            f" KIND: {', '.join(kinds())}."
         )
         return super().get_help_record(ctx)
 
@@ -39,8 +37,8 @@ def tell(
     as_json: bool,
     sides: Callable[[], Sequence[str]] = tuple,
 ) -> None:
-    """`found`: a Comparison. `names`: short ones of points, by their own. `sides`: what each run
-    measured, in lines.
+    """Print a Comparison and write its exports. `names`: short names of points, by full name.
+    `sides`: returns lines on what each run measured.
     """
     from kvbench.exports import write
     from kvbench.exports.printed import compared, text
@@ -61,6 +59,7 @@ def tell(
 
 
 def exit_code(verdict: str) -> Exit:
+    """The exit code that a verdict of a comparison ends in."""
     fine = dict.fromkeys((EQUIVALENT, IMPROVEMENT), Exit.FINE)
     return (fine | {REGRESSION: Exit.FAILED, NOT_COMPARABLE: Exit.NOTHING}).get(
         verdict, Exit.UNCLEAR
@@ -68,6 +67,7 @@ def exit_code(verdict: str) -> Exit:
 
 
 def wanted(word: str, as_json: bool) -> Wanted:
+    """Parse one --export KIND=FILE, and refuse a file that cannot be written."""
     from kvbench.exports import kinds
     from kvbench.store.files import refuse_output
 

@@ -1,4 +1,4 @@
-"""What commands that measure a run have in common. However it ends, what there is can be read."""
+"""What commands that measure a run have in common. A run that ends early can still be read."""
 
 import shlex
 import sys
@@ -14,16 +14,18 @@ from kvbench.units import counted, cpu_text, span
 
 
 def command_line() -> str:
+    """This call, as a shell would take it; a run's manifest keeps it."""
     return shlex.join(["kvbench", *sys.argv[1:]])
 
 
 def given(asked: dict[str, Any]) -> dict[str, Any]:
+    """The options that the user has set."""
     return {name: value for name, value in asked.items() if value not in (None, ())}
 
 
 def say_busy(others: str = "--cpus") -> None:
-    """In a line, where other work would disturb what is measured next. `others`: what chooses other
-    CPUs.
+    """Print a warning if other work keeps these CPUs busy. `others`: what the user can write to
+    choose other CPUs.
     """
     from kvbench.machine import describe
     from kvbench.machine.preflight import busy
@@ -31,11 +33,11 @@ def say_busy(others: str = "--cpus") -> None:
     machine = describe()
     if share := busy(machine):
         cpus = f"CPUs {cpu_text(machine.allowed)} are {share:.0%} busy with other work"
-        say(f"{cpus}: expect CONTAMINATED; wait, or use other CPUs with {others}", err=True)
+        say(f"{cpus}: the result may be disturbed; wait, or use other CPUs: {others}", err=True)
 
 
 def concluded(session: Any, command: str, tell: Callable[[Any], None]) -> Exit:
-    """Measures it; `tell` prints what there is of the run."""
+    """Measure the session and return an exit code. `tell` prints the run, complete or not."""
     resumable(command, session.directory.path)
     try:
         whole = measured(session)
@@ -56,20 +58,20 @@ def concluded(session: Any, command: str, tell: Callable[[Any], None]) -> Exit:
 
 
 def _spent(session: Any) -> str:
-    """That the budget has ended it, and where."""
+    """One line: the budget has ended the session, and after how much."""
     records, plan = session.directory.records, session.directory.manifest.plan
     launch = max((record.launch for record in records), default=0)
     made = sum(record.launch == launch for record in records)
     whole = f"{made} of {counted(len(plan.points), 'visit')}"
     visits = whole if launch < plan.launches else counted(made, "visit")
     return (
-        f"kvbench: the budget of {span(session.budget.seconds)} ended it after {visits} of launch"
-        f" {launch + 1}"
+        f"kvbench: stopped by the budget of {span(session.budget.seconds)}, after {visits} of"
+        f" launch {launch + 1}"
     )
 
 
 def measured(session: Any) -> bool:
-    """Whether it came to its end, which may be that of its budget."""
+    """Measure the session. False if it was interrupted; True also if its budget ended it."""
     from kvbench.report.course import heading
 
     try:
@@ -91,6 +93,7 @@ def measured(session: Any) -> bool:
 
 
 def follow_all(session: Any) -> None:
+    """Make all visits of the session, and show the progress."""
     from kvbench.cli._progress import follow
     from kvbench.report.course import newest
 
@@ -103,6 +106,7 @@ def follow_all(session: Any) -> None:
 
 @contextmanager
 def finished(session: Any) -> Iterator[None]:
+    """Finish the session at the end of the block, however the block ends."""
     try:
         yield
     finally:

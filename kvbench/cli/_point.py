@@ -1,4 +1,4 @@
-"""Options that describe one point, and the point that they describe. Both follow from the fields in
+"""Options that describe one point, and the point made from them. Both follow from the fields in
 model/point.py.
 """
 
@@ -16,11 +16,11 @@ from kvbench.model.planes import together
 from kvbench.peers.builds import Build
 
 _MODEL = (
-    "A name of suites/models.toml, a config.json or the folder that holds it, or a .gguf file."
-    " Options for its heads override it."
+    "Model: a name such as llama-3-8b (see suites/models.toml), a config.json or its folder, or a"
+    " .gguf file. Options such as --kv-heads override it."
 )
 _SAME = ("context", "q_len", "dtype", "pages")
-_OWN = {  # options that other commands have too, or that are called otherwise
+_OWN = {  # options that other commands have too, or whose name is not the field's
     "model": click.option("--model", help=_MODEL),
     "isa": isa_option,
     "threads": threads_option,
@@ -30,15 +30,15 @@ _OWN = {  # options that other commands have too, or that are called otherwise
         "--sequential",
         "order",
         flag_value="sequential",
-        help="Keep the blocks of a paged cache in order.",
+        help="Keep the blocks of a paged cache in order of address. [default: shuffled]",
     ),
 }
-# of a kind of field; suite/axes.py reads the others
+# click's type for a kind of field; suite/axes.py parses all others from text
 _TYPES = {"count": Count(), "count from 0": Count()}
 
 
 def options(*names: str) -> list[Callable[..., Any]]:
-    """An option for each of these fields, in the order of a point."""
+    """An option for each of these fields, in the order of the fields of a point."""
     return [_OWN.get(field.name) or _option(field) for field in FIELDS if field.name in names]
 
 
@@ -54,6 +54,7 @@ def _option(field: Field) -> Callable[..., Any]:
 
 
 def option_name(name: str) -> str:
+    """The option of a field: "--head-dim" of "head_dim"."""
     return f"--{name.replace('_', '-')}"
 
 
@@ -64,8 +65,8 @@ point_options = with_options(*options(*_POINT))
 def point_of(
     op: str, library: Any, peers: Mapping[str, Build] | None = None, **asked: Any
 ) -> Point:
-    """The point, of one of the library's kernels or of these peers: what a suite with these values
-    alone would have.
+    """The one point that a suite with exactly these values would have: of a kernel of the library,
+    or of one of these peers.
     """
     from kvbench.machine import available_memory, describe
     from kvbench.machine.placement import place
@@ -82,14 +83,14 @@ def point_of(
     given = own | {
         name: _value(name, value, library) for name, value in asked.items() if value is not None
     }
-    refuse_missing({name: given.get(name) for name in HEADS}, "give them, or a --model")
+    refuse_missing({name: given.get(name) for name in HEADS}, "give these options, or --model")
     site = Site(machine, available_memory(), given.get("isa"), library=library, peers=peers)
     return only_point(DEFAULTS | given | where | {"op": op, "isa": site.isa}, cpus, site)
 
 
 def _of_model(asked: dict[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
-    """What follows from --model; and what else was asked. Of a file its numbers stand in place of a
-    name.
+    """The values that follow from --model, and all other values asked for. If --model is a file,
+    the point gets the file's numbers instead of a model's name.
     """
     from kvbench.checkpoint import is_file, walked
 
@@ -104,7 +105,7 @@ def _of_model(asked: dict[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
         return own | {"model": name}, other
     if other.get("layers") == "model":
         raise BadArgument(
-            "--layers model takes a model of suites/models.toml", f"--layers {found.layers}"
+            "--layers model needs a model of suites/models.toml", f"--layers {found.layers}"
         )
     if other.get("window") == "model":
         other["window"] = str(found.window)
@@ -112,7 +113,7 @@ def _of_model(asked: dict[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
 
 
 def _value(name: str, value: Any, library: Any) -> Any:
-    """The one that an option gives, read as a suite's."""
+    """The one value that an option gives, parsed as a value of a suite."""
     from kvbench.suite import read_axis
     from kvbench.suite.values import ALL
 
@@ -121,13 +122,13 @@ def _value(name: str, value: Any, library: Any) -> Any:
     first, *others = read_axis(option_name(name), name, value, library)
     if others or first == ALL:
         raise BadArgument(
-            f"{option_name(name)}: {str(value)[:60]!r} stands for several values", "give one value"
+            f"{option_name(name)}: {str(value)[:60]!r} means several values", "give one value"
         )
     return first
 
 
 def refuse_missing(geometry: dict[str, Any], hint: str) -> None:
-    """What neither an option nor a model gave."""
+    """Refuse a geometry of which neither an option nor a model gave all values."""
     missing = [option_name(name) for name, value in geometry.items() if value is None]
     if missing:
-        raise BadArgument(f"the geometry lacks {', '.join(missing)}", hint)
+        raise BadArgument(f"the shape is incomplete without {', '.join(missing)}", hint)

@@ -1,4 +1,4 @@
-"""The program behind main(): the group of all commands, and what becomes of their errors."""
+"""The program behind main(): the group of all commands, and how it prints their errors."""
 
 import errno
 import os
@@ -17,18 +17,20 @@ from kvbench.cli._streams import say, take_streams
 from kvbench.errors import Exit, KvbenchError, Unwritable, exit_codes
 from kvbench.texts import printable
 
-# of a library, as the loader says it
+# what the loader says if a library does not fit in memory
 _UNMAPPED = ("failed to map segment", "annot allocate memory")
 
 
 def _codes(about: Mapping[Exit, str]) -> str:
-    """For the end of a help. click wraps nothing behind \\b."""
+    """Exit codes for the end of a help text. click does not wrap a paragraph that begins with
+    \\b.
+    """
     return "\n".join(
         ["\b", "Exit codes:", *(f"{code:>5}  {meaning}" for code, meaning in about.items())]
     )
 
 
-_MOVED = {  # old commands, and what does their work now
+_MOVED = {  # old commands, and what replaces them
     "gather": "fleet --from",
     "kernels": "list kernels",
     "lab": "suites/experiments.ipynb",
@@ -53,8 +55,8 @@ def _homes() -> dict[str, str]:
 
 
 class Commands(click.Group):
-    """A command is a module `cli/<task>/<name>.py` that holds `command`. What commands share lies
-    beside the folders. Heavy imports stay inside functions.
+    """The group of all commands. A command is a module `cli/<task>/<name>.py` with the object
+    `command`. Code that commands share is in `cli/_*.py`. Heavy imports stay inside functions.
     """
 
     def list_commands(self, ctx: click.Context) -> list[str]:
@@ -90,13 +92,15 @@ class Commands(click.Group):
                 )
 
     def invoke(self, ctx: click.Context) -> object:
-        """click would exit with 1 where a pipe breaks that was named as a file."""
+        """Run the command. If an output file is a pipe that breaks, raise Unwritable: click would
+        exit with 1.
+        """
         try:
             return super().invoke(ctx)
         except BrokenPipeError as error:
             raise Unwritable(
                 f"cannot write: {error.strerror}",
-                "the program that read it has ended: name another file",
+                "the program that was reading it has ended: name another file",
             ) from None
 
 
@@ -109,10 +113,10 @@ class Commands(click.Group):
 @click.option("--version", is_flag=True, help="Show the version and exit.")
 @click.pass_context
 def kvbench(ctx: click.Context, version: bool) -> None:
-    """Decode attention over the KV cache, measured against the memory bandwidth of this machine."""
+    """Measure decode attention over the KV cache against the memory bandwidth of this machine."""
     if version and ctx.invoked_subcommand:
         raise click.UsageError(
-            f"--version takes no command, and here it has {ctx.invoked_subcommand}", ctx
+            f"--version does not go with a command, here {ctx.invoked_subcommand}", ctx
         )
     if version:
         say(f"kvbench {import_module('kvbench').__version__}")
@@ -121,7 +125,7 @@ def kvbench(ctx: click.Context, version: bool) -> None:
 
 
 def _fail(message: str, hint: str, code: int) -> int:
-    if was_interrupted():  # whatever came of that
+    if was_interrupted():  # the error may have come from the interrupt
         return _interrupted()
     say(printable(f"kvbench: {message} ({hint})"), err=True)
     return code
@@ -133,15 +137,15 @@ def _interrupted() -> int:
 
 
 def _refused(error: OSError) -> int:
-    """By the system, which names the file; but for the current folder."""
+    """Report an error of the system. It names the file, except if the current folder is gone."""
     if isinstance(error, FileNotFoundError) and error.filename is None:
-        return _fail("the current folder is gone", "call kvbench from another one", Exit.USAGE)
+        return _fail("the current folder is gone", "run kvbench in another folder", Exit.USAGE)
     said = f"{error.filename}: {error.strerror}" if error.filename else error.strerror or str(error)
     if error.errno in (errno.EMFILE, errno.ENFILE):
         return _fail(said, "allow more open files: ulimit -n 1024", Exit.REFUSED)
     if error.errno == errno.ENOMEM:
         return _no_memory()
-    return _fail(said, "see whether it is there, can be written and has space left", Exit.USAGE)
+    return _fail(said, "check that it exists, can be written and has space left", Exit.USAGE)
 
 
 def _no_memory() -> int:
@@ -153,15 +157,15 @@ def _no_memory() -> int:
 
 
 def _unforeseen(error: Exception) -> int:
-    """Nobody knows what it means, so it is no verdict."""
+    """Report an error that kvbench did not foresee. It is a bug, so the code is not a verdict's."""
     if os.environ.get("KVBENCH_TRACEBACK"):
         traceback.print_exception(error)
     said = f"internal error: {type(error).__name__}: {error}"
-    return _fail(said, "please report it with what KVBENCH_TRACEBACK=1 shows", Exit.USAGE)
+    return _fail(said, "please report it with the output of KVBENCH_TRACEBACK=1", Exit.USAGE)
 
 
 def run(arguments: list[str] | None) -> int:
-    """A command returns its exit code, or nothing for 0."""
+    """Run one command and return its exit code. A command may return None for 0."""
     take_streams()
     try:
         code = kvbench.main(arguments, prog_name="kvbench", standalone_mode=False)

@@ -1,4 +1,4 @@
-"""What a run is doing, on standard error: a bar on a terminal, else a line now and then."""
+"""Progress on standard error: a bar on a terminal, else a line every ten seconds or so."""
 
 import math
 import sys
@@ -14,13 +14,13 @@ from kvbench.units import span
 Done = Any  # a record, or whatever else is passed on
 Show = Callable[[float, float, str], None]  # share of the work that is done, seconds left, words
 _QUIET_SECONDS = 10.0  # between two lines
-_EARLY = 0.01  # share of the work: what its first part took says nothing of the rest
+_EARLY = 0.01  # share of the work: before that, no time left can be estimated
 
 
 def follow_each(
     records: Iterable[Done], count: int, about: Callable[[Done], str]
 ) -> Iterator[Done]:
-    """As many records, each as much work as the others."""
+    """Pass `count` records on and show the progress; each is equally much work."""
     return follow(records, lambda: count, lambda record: 1.0, about)
 
 
@@ -31,9 +31,9 @@ def follow(
     about: Callable[[Done], str],
     most: Callable[[], float] = lambda: math.inf,
 ) -> Iterator[Done]:
-    """Pass the records on, and say how far it is. `weight`: a record's part of the `total` work,
-    which may grow, in any unit. `about`: a few words on the newest one. `most`: seconds after which
-    it ends whatever is left. Nothing wakes up between two records: a sample may be running.
+    """Pass the records on, and show the progress. `weight`: a record's part of the `total` work, in
+    any unit; the total may grow. `about`: a few words on the newest record. `most`: seconds until
+    a budget ends the work. Nothing wakes up between two records, for a sample may be running.
     """
     done, start = 0.0, time.monotonic()
     with _bar() if sys.stderr.isatty() else _lines() as show:

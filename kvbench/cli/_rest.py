@@ -1,4 +1,4 @@
-"""Where the rest of another engine's time goes, as profile shows it."""
+"""profile --engine: where another engine's time goes beyond plain reads of memory."""
 
 import textwrap
 from typing import Any
@@ -27,8 +27,8 @@ engine_option = click.option(
     "--engine",
     metavar="NAME[=PATH]",
     help=(
-        "Of a decode: profile another engine, such as ggml, or a build of it: its library, or an"
-        " interpreter that has it. kvbench peers lists them."
+        "With OP decode: profile another engine, such as ggml. PATH names a build of it: its"
+        " library, or a Python that has it."
     ),
 )
 
@@ -69,12 +69,12 @@ def show_rest(
 
 
 def _refuse_beside(op: str) -> None:
-    """What --engine does not go with."""
+    """Refuse another op than decode, and options that only kvbench's own kernels have."""
     if op != "decode":
-        raise BadArgument(f"--engine is of decodes, and OP is {op}", "kvbench profile decode")
+        raise BadArgument(f"--engine needs OP decode, but OP is {op}", "kvbench profile decode")
     if given := [name for name in _OURS if _asked(name)]:
         raise BadArgument(
-            f"--{given[0]} is of kvbench's own kernels, and --engine of others'", "leave it out"
+            f"--{given[0]} works with kvbench's own kernels only, not with --engine", "leave it out"
         )
 
 
@@ -84,8 +84,8 @@ def _asked(name: str) -> bool:
 
 
 def _point(op: str, engine: str, build: Any, kind: Any, **asked: Any) -> Any:
-    """What is not asked for is as the engine keeps its cache, and else as the suite of engines has
-    it.
+    """The point to profile. The layout and format default to the engine's own, all other values to
+    those of the suite of engines.
     """
     from kvbench.cli._point import point_of
     from kvbench.gate.engines import SUITE
@@ -137,7 +137,7 @@ def _heading(facts: Any, build: str) -> list[str]:
 def _table(facts: Any) -> list[str]:
     from kvbench.report.words import said
 
-    lines = [f"  {'':<9}{'of a pass':>9}   {'interval':<18}from"]
+    lines = [f"  {'part':<9}{'of a pass':>9}   {'interval':<18}measured by"]
     for own in facts.parts:
         found = own.share
         share = f"{found.value:.1%}" if found else "-"
@@ -146,5 +146,5 @@ def _table(facts: Any) -> list[str]:
         lines += textwrap.wrap(
             begin + said("rest", "of", facts, own), WIDTH, subsequent_indent=" " * len(begin)
         )
-    lines.append(f"  Intervals are of the {counted(facts.rounds, 'round')} of this one visit.")
+    lines.append(f"  Intervals are over the {counted(facts.rounds, 'round')} of this one visit.")
     return lines

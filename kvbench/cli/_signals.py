@@ -1,7 +1,8 @@
-"""SIGINT and SIGTERM: the first ends a command in order, a second one at once, and so do a few
-seconds after the first.
+"""SIGINT and SIGTERM: the first ends a command in order. A second signal ends it at once; so does a
+timer, a few seconds after the first.
 
-In any case the exit code is 130, no process is left behind, and what can be gone on with is named.
+In each case the exit code is 130, no process is left behind, and a message names the command that
+goes on, if there is one.
 """
 
 import os
@@ -24,8 +25,8 @@ _NOTHING = "interrupted (run the command again)"
 
 
 class _State:
-    """Of this process. `timer`: what ends it after the first signal. `said`: what people are told,
-    and whether they were.
+    """The state of this process. `timer`: ends it after the first signal. `message`: returns the
+    message to print. `told`: whether it was printed.
     """
 
     timer: threading.Timer | None = None
@@ -34,7 +35,7 @@ class _State:
 
 
 def take_signals() -> Callable[[], None]:
-    """From now on they are as above. Returns what puts the former handlers back."""
+    """Install the handlers. Return a function that puts the former handlers back."""
     before = {number: signal.getsignal(number) for number in _SIGNALS}
     hook = sys.unraisablehook
     _State.timer, _State.message, _State.told = None, lambda: _NOTHING, False
@@ -55,7 +56,7 @@ def take_signals() -> Callable[[], None]:
 
 
 def ignore_signals() -> None:
-    """The exit code stands: nothing may change it any more."""
+    """Ignore both signals from now on: nothing may change the exit code any more."""
     for number in _SIGNALS:
         signal.signal(number, signal.SIG_IGN)
 
@@ -65,8 +66,8 @@ def was_interrupted() -> bool:
 
 
 def resumable(command: str, run: Path) -> None:
-    """An interrupted command is gone on with by `kvbench command --out run --resume`, as soon as
-    the run is there.
+    """Let the message of an interrupt name `kvbench command --out run --resume`, as soon as the run
+    directory has a manifest.
     """
 
     def message() -> str:
@@ -78,12 +79,12 @@ def resumable(command: str, run: Path) -> None:
 
 
 def begun_anew(command: str) -> None:
-    """An interrupted command leaves nothing to go on with: it is `command` once more."""
-    _State.message = lambda: f"interrupted, and nothing was kept; once more: {command}"
+    """Let the message of an interrupt say that nothing was kept, and name `command`."""
+    _State.message = lambda: f"interrupted, and nothing was kept; to start again: {command}"
 
 
 def interrupted_line() -> str:
-    """What is said at the end of a command that was interrupted."""
+    """The last line of an interrupted command."""
     _State.told = True
     return f"kvbench: {_State.message()}"
 
@@ -98,9 +99,7 @@ def _received(number: int, frame: FrameType | None) -> None:
 
 
 def _end() -> None:
-    """At once, from wherever it is: no `finally` of others runs any more, and nothing is
-    imported.
-    """
+    """End the process at once: no other `finally` runs any more, and nothing is imported."""
     try:
         end_descendants()
         remove_scratch()
@@ -111,9 +110,9 @@ def _end() -> None:
 
 
 def leave() -> None:
-    """The end of a program that was interrupted, all that it had to say being said. Python's own
-    end would take an interrupt that once fell into an exec() for one that nobody caught, and turn
-    the exit code into a signal.
+    """End an interrupted program that has printed its last line. Python's own exit would take an
+    interrupt that once fell into an exec() for an uncaught one, and turn the exit code into a
+    signal.
     """
     _State.told = True
     with suppress(OSError, ValueError):
@@ -124,8 +123,8 @@ def leave() -> None:
 
 
 def _unraisable(found: Any) -> None:
-    """An interrupt that fell where nothing can be raised is no traceback: the timer ends the
-    command.
+    """Print no traceback for an interrupt that came where nothing can be raised: the timer will end
+    the command.
     """
     if not isinstance(found.exc_value, KeyboardInterrupt):
         sys.__unraisablehook__(found)

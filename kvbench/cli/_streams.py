@@ -1,5 +1,5 @@
-"""The standard streams as commands meet them: a reader that is gone changes neither what they do
-nor how they end, and no text makes a terminal do anything.
+"""The standard streams of commands. If a reader goes away, a command works on and ends as usual.
+Control characters are made harmless before they reach a terminal.
 """
 
 import io
@@ -17,16 +17,17 @@ from kvbench.texts import shown
 
 
 def say(text: str, *, nl: bool = True, err: bool = False) -> None:
-    """The only door: all that commands print."""
+    """Print a text. Every command prints through this function."""
     click.echo(shown(text), nl=nl, err=err)
 
 
 def say_json(found: Any) -> None:
+    """Print a value as JSON."""
     say(json_text(found))
 
 
 def tell(found: Any, as_json: bool, lines: Callable[[], Iterable[str]]) -> None:
-    """What was found: all of it, or as lines for people."""
+    """Print a result: all of it as JSON, or as lines for people."""
     if as_json:
         say_json(found)
     else:
@@ -34,7 +35,7 @@ def tell(found: Any, as_json: bool, lines: Callable[[], Iterable[str]]) -> None:
 
 
 def draw(figure: Any, path: Path) -> None:
-    """A figure of a report, into the file that --plot names."""
+    """Draw a figure of a report into the file that --plot names."""
     from kvbench.report.figures.look import save
 
     save(figure.canvas(), path)
@@ -42,7 +43,7 @@ def draw(figure: Any, path: Path) -> None:
 
 
 def json_text(found: Any) -> str:
-    """In ASCII: what a terminal would obey, and half a character, as a path may hold it, are
+    """A value as JSON in ASCII. Control characters, and half characters that a path may hold, are
     escaped.
     """
     from kvbench.store import plain
@@ -51,8 +52,8 @@ def json_text(found: Any) -> str:
 
 
 def put(text: str, out: Path | None, what: str, again: str) -> None:
-    """To standard output or into a file. `what` the text is, and what to do `again` where it cannot
-    be written.
+    """Write a text to standard output, or into the file `out`. `what`: a word for the text.
+    `again`: what the user should do again if the file cannot be written.
     """
     from kvbench.store import write_text
     from kvbench.store.files import writing
@@ -66,23 +67,24 @@ def put(text: str, out: Path | None, what: str, again: str) -> None:
 
 
 class _Output(io.FileIO):
-    """Standard output. Where its reader has seen enough (| head), the rest is dropped."""
+    """Standard output. If its reader has gone away (| head), the rest is dropped."""
 
     def write(self, data: Any) -> int:
         try:
             return super().write(data)
         except OSError as error:
-            # nor is it tried when the interpreter ends
+            # so that the interpreter does not try again at its end
             os.dup2(os.open(os.devnull, os.O_WRONLY), self.fileno())
             if isinstance(error, BrokenPipeError):
                 return len(data)
             raise Unwritable(
-                f"cannot write standard output: {error.strerror}", "make room, or write a file"
+                f"cannot write standard output: {error.strerror}",
+                "free some space, or write to a file elsewhere",
             ) from None
 
 
 class _Messages(io.FileIO):
-    """Standard error. What cannot be written is dropped."""
+    """Standard error. A text that cannot be written is dropped."""
 
     def write(self, data: Any) -> int:
         try:
@@ -92,8 +94,8 @@ class _Messages(io.FileIO):
 
 
 def take_streams() -> None:
-    """Where one is closed, what would go there is dropped. One that somebody else has put there is
-    left alone.
+    """Replace both streams by the classes above. Texts for a closed stream are dropped. A stream
+    that other code has installed stays.
     """
     sys.stdout = _taken(sys.stdout, sys.__stdout__, _Output)
     sys.stderr = _taken(sys.stderr, sys.__stderr__, _Messages)

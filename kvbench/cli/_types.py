@@ -1,4 +1,4 @@
-"""Values as options take them: amounts, counts, paths."""
+"""Types of options: amounts, counts, paths."""
 
 import re
 from fractions import Fraction
@@ -14,8 +14,8 @@ _LARGEST = 1 << 63
 
 
 class Amount(click.ParamType):
-    """A number and its unit. `exact`: of the least unit there is a whole number, and one at
-    least.
+    """A number with a unit. `units`: the factor of each unit. `such`: examples for an error.
+    `exact`: the value is a whole number of the smallest unit, and at least 1.
     """
 
     def __init__(self, name: str, units: dict[str, Any], such: str, exact: bool = False) -> None:
@@ -54,7 +54,7 @@ SHARE = Amount("PERCENT", {"": Fraction(1, 100), "%": Fraction(1, 100)}, "1% or 
 
 
 class Count(click.ParamType):
-    """A number as axes of a suite have it."""
+    """A whole number, written as in a suite: 4096 or 4k."""
 
     name = "N"
 
@@ -66,14 +66,14 @@ class Count(click.ParamType):
         try:
             count = whole(*found.groups()) if (found := re.fullmatch(COUNT, text)) else int(text)
         except ValueError:
-            self.fail(f"{text[:60]!r} is no whole number; write 4096 or 4k")
+            self.fail(f"{text[:60]!r} is not a whole number; write 4096 or 4k")
         if self._least is not None and count < self._least:
             self.fail(f"{count} is less than {self._least}")
-        return count  # too small or too large for what it counts: who asked for it says so
+        return count  # whether it fits its purpose, the caller checks
 
 
 class Named(click.Path):
-    """An empty text names nothing, and least of all the current folder."""
+    """A path. An empty text is refused: click would take it for the current folder."""
 
     def convert(self, value: Any, param: Any, ctx: Any) -> Any:
         if not str(value):
@@ -82,7 +82,7 @@ class Named(click.Path):
 
 
 class Plot(Named):
-    """A figure's file, refused before minutes of measuring and not after them."""
+    """The file of a figure. A bad path is refused before minutes of measuring."""
 
     def convert(self, value: Any, param: Any, ctx: Any) -> Any:
         from kvbench.store.files import refuse_output
@@ -91,6 +91,6 @@ class Plot(Named):
         if path.suffix not in (".png", ".svg"):
             raise BadArgument(f"--plot cannot draw {path}", "name a file that ends in .png or .svg")
         if not path.parent.is_dir():
-            raise BadArgument(f"--plot: there is no folder {path.parent}", "make it first")
+            raise BadArgument(f"--plot: the folder {path.parent} does not exist", "make it first")
         refuse_output(path, "then draw it again")
         return path

@@ -18,7 +18,7 @@ NOTHING = Answer.untested("", Reason.NOT_MEASURED)
 
 @cache
 def texts(name: str) -> tuple[str, str]:
-    """Of a table: its title, and what it is about."""
+    """The title of a table, and the text that explains it."""
     found = tomllib.loads(files(__package__).joinpath("tables.toml").read_text(encoding="utf-8"))[
         name
     ]
@@ -33,7 +33,7 @@ def titled(name: str, columns: Columns, rows: Sequence[dict[str, Any]], *more: A
 def answered(
     name: str, write: Callable[[Figure], str] = bare
 ) -> tuple[Callable[[Mapping[str, Any]], Cell | None], Callable[[Any], str]]:
-    """The figure of an answer, without its unit; empty where there is none."""
+    """A column: the figure of an answer, without its unit; empty if it has none."""
 
     def read(row: Mapping[str, Any]) -> Cell | None:
         found = row[name].figure
@@ -43,7 +43,7 @@ def answered(
 
 
 def told(name: str) -> tuple[Callable[[Mapping[str, Any]], Cell | None], Callable[[Any], str]]:
-    """A figure with its interval, without its unit; empty where there is none."""
+    """A column: a figure with its interval, without its unit; empty if it is None."""
 
     def read(row: Mapping[str, Any]) -> Cell | None:
         found = row[name]

@@ -1,4 +1,4 @@
-"""What is said of a sweep while it is measured: what it will be, its newest visit, how it ended."""
+"""Texts on a sweep while it is measured: the plan, the newest visit, how it ended."""
 
 from collections.abc import Iterator, Sequence
 from itertools import count
@@ -23,8 +23,8 @@ def heading(
     time: str,
     budget: float | None,
 ) -> Iterator[str]:
-    """`done`: what was measured before. `time`: that it takes, by its forecast; `budget`: seconds
-    that it may take.
+    """Lines printed before measuring. `done`: records that the run already has. `time`: the
+    forecast in words. `budget`: seconds that the run may take.
     """
     plan, forecast = manifest.plan, manifest.forecast
     kinds = {Point: "point", Probe: "ceiling", Contrast: "contrast"}
@@ -41,39 +41,39 @@ def heading(
     if manifest.has_line:
         yield f"then: {then(plan.launches)}"
     if budget:
-        yield f"its budget of {span(budget)} ends it, within a launch if need be"
+        yield f"it stops after the budget of {span(budget)}, within a launch if need be"
     if manifest.looks:
         yield (
-            f"up to {manifest.looks} launches are made while questions are open, of their points"
-            " alone"
+            f"while questions are not decided, launches of their points are added, up to"
+            f" {manifest.looks} launches"
         )
     elif not enough(plan.launches) and not any(
         getattr(point, "engine", OURS) != OURS for point in plan.points
     ):
         least = next(number for number in count(plan.launches) if enough(number))
-        yield f"{launches} cannot settle a question: that takes {least} (--launches {least})"
+        yield f"{launches} cannot decide a question: {least} can (--launches {least})"
     if classes := int(forecast.get("tuned", 0)):
         yield f"tuning {counted(classes, 'class')} of points in the first launch"
     if done:
         visits = (len(plan.points) + manifest.has_line) * plan.launches
-        yield f"{len(done)} of {visits} visits are done already"
+        yield f"{len(done)} of {visits} visits are already done"
     if budget and (launch := forecast.get("seconds", 0) / plan.launches) > budget:
         yield (
-            f"a launch takes about {span(launch)}, more than the budget, which ends it before all"
-            " is measured"
+            f"a launch takes about {span(launch)}, more than the budget, so some points will not be"
+            " measured"
         )
     if warned := [check.name for check in checks if check.status == "warn"]:
-        yield f"what may disturb it, see kvbench doctor: {', '.join(warned)}"
+        yield f"may disturb the run (see kvbench doctor): {', '.join(warned)}"
 
 
 def then(launches: int) -> str:
-    """What follows the planned launches, in so many."""
+    """What follows the planned launches, in this many launches."""
     return f"the fastest kernel of each dtype side by side, {counted(launches, 'launch')}"
 
 
 def newest(record: Record) -> str:
-    """A few words on a visit: its rate, over plain reads of memory in the same rounds where it has
-    them.
+    """A few words on a visit: its rate, and its share of plain reads of memory in the same rounds
+    if it has them.
     """
     point = record.point
     if isinstance(point, Contrast):
@@ -95,7 +95,7 @@ def newest(record: Record) -> str:
 def ending(
     manifest: Manifest, place: str, records: Sequence[Record], left: Sequence[Open] = ()
 ) -> list[str]:
-    """`left`: questions that are open."""
+    """Lines printed after a sweep. `left`: questions that are not decided."""
     launches = len({record.launch for record in records})
     planned = manifest.plan.launches * (1 + manifest.has_line)
     failed = {

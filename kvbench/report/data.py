@@ -1,4 +1,4 @@
-"""All that a run found out, as JSON."""
+"""Everything that a run found, as JSON."""
 
 import math
 from collections.abc import Sequence
@@ -32,7 +32,7 @@ ScheduleRow: Any = row("ScheduleRow", SCHEDULES)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Report:
-    """What a run found out."""
+    """The results of a run."""
 
     version: Annotated[
         Literal[3],
@@ -44,35 +44,41 @@ class Report:
             " be added, none is dropped"
         ),
     ] = 3
-    run: Annotated[str, about("its name")]
-    suite: Annotated[str, about("what was asked")]
-    created: Annotated[str, about("when it began, ISO 8601")]
-    command: Annotated[str, about("as it was called")]
-    seed: Annotated[int, about("of the order of the visits")]
-    identity: Annotated[dict[str, str], about("digests of what must be the same to resume")]
-    versions: Annotated[dict[str, str], about("of kvbench, its library, Python, the system")]
+    run: Annotated[str, about("name of the run")]
+    suite: Annotated[str, about("name of the suite")]
+    created: Annotated[str, about("when the run began, ISO 8601")]
+    command: Annotated[str, about("the command that measured the run")]
+    seed: Annotated[int, about("seed of the order of the visits")]
+    identity: Annotated[dict[str, str], about("digests that must be equal to resume the run")]
+    versions: Annotated[
+        dict[str, str], about("versions of kvbench, its library, Python and the system")
+    ]
     missing: Annotated[tuple[str, ...], about("what was not measured, and why")]
-    answers: Annotated[Answers, about("what the run says, each question once")]
+    answers: Annotated[Answers, about("the answer of the run to each question")]
     fingerprint: Annotated[str, about("digest of the hardware")]
-    environment: Annotated[str, about("digest of what an administrator can change")]
-    topology: Annotated[Machine, about("who the machine is")]
-    preflight: Annotated[tuple[Check, ...], about("as kvbench doctor, before the run")]
-    ceilings: Annotated[tuple[CeilingRow, ...], about("what the run's own probes reached")]
-    points: Annotated[list[PointFacts], about("all that is known of each")]
-    contrasts: Annotated[list[Pair], about("points that differ in one thing alone")]
-    saturation: Annotated[list[ThreadsStep], about("what more threads bring")]
-    tokens: Annotated[list[Tokens], about("upper bounds, from memory")]
-    fits: Annotated[tuple[Fits, ...], about("how many tokens fit L3, by dtype")]
-    schedules: Annotated[list[ScheduleRow], about("chosen by measurement, by class of points")]
-    skips: Annotated[tuple[Skip, ...], about("combinations of the suite that are no point here")]
+    environment: Annotated[str, about("digest of settings that an administrator can change")]
+    topology: Annotated[Machine, about("description of the machine")]
+    preflight: Annotated[tuple[Check, ...], about("the checks of kvbench doctor, before the run")]
+    ceilings: Annotated[tuple[CeilingRow, ...], about("rates that the run's probes reached")]
+    points: Annotated[list[PointFacts], about("all facts on each point")]
+    contrasts: Annotated[list[Pair], about("points compared in the same rounds")]
+    saturation: Annotated[list[ThreadsStep], about("rates by number of threads")]
+    tokens: Annotated[list[Tokens], about("tokens per second at most, from memory")]
+    fits: Annotated[tuple[Fits, ...], about("how many tokens fit in L3, by dtype")]
+    schedules: Annotated[
+        list[ScheduleRow], about("schedules chosen by measurement, by class of points")
+    ]
+    skips: Annotated[tuple[Skip, ...], about("combinations of the suite that were not measured")]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reports:
-    """What several runs found out."""
+    """The results of several runs."""
 
-    version: Annotated[Literal[3], about("of this format, as that of each of `runs`")] = 3
-    runs: Annotated[tuple[Report, ...], about("in the order they were named"), Meta(min_length=2)]
+    version: Annotated[Literal[3], about("version of this format, and of each of `runs`")] = 3
+    runs: Annotated[
+        tuple[Report, ...], about("the runs, in the order they were named"), Meta(min_length=2)
+    ]
 
 
 _MANIFEST = ("suite", "created", "command", "identity", "versions", "skips")
@@ -86,7 +92,7 @@ _TABLES = (
 
 
 def report(found: Findings, manifest: Manifest) -> Report:
-    """What is not known is null."""
+    """The results of a run. Unknown values are None."""
     return Report(
         run=found.run,
         **{name: getattr(manifest, name) for name in _MANIFEST}
@@ -104,16 +110,14 @@ def report(found: Findings, manifest: Manifest) -> Report:
 
 
 def points(studies: Sequence[Findings]) -> str:
-    """The points of all, as CSV."""
+    """The points of all runs, as CSV."""
     tables = [found.points.assign(run=found.run) for found in studies]
     table = pd.concat(tables, ignore_index=True)
     return table_csv(table[["run", *table.columns.drop("run")]])
 
 
 def rows_of(table: pd.DataFrame) -> list[dict[str, Any]]:
-    """A dictionary for each row. Numbers keep all of their digits; what is not known, or no finite
-    number, is None.
-    """
+    """A dictionary for each row. Numbers keep all digits. Unknown and infinite values are None."""
     names = list(map(str, table.columns))
     columns = [[_value(each) for each in table[name].tolist()] for name in table.columns]
     return [dict(zip(names, row, strict=True)) for row in zip(*columns, strict=True)]

@@ -1,4 +1,4 @@
-"""Tables of several queries a step, each beside the same with one."""
+"""Tables of steps with several queries, each beside the same step with one query."""
 
 from kvbench.analysis.answers import Answers
 from kvbench.analysis.means.findings import Findings
@@ -10,7 +10,7 @@ from kvbench.units import counted
 
 
 def drafting(found: Answers) -> Sheet:
-    """Steps of several queries, of the page's workload: a row for each dtype."""
+    """Steps with several queries for the page's workload: a row for each dtype."""
     own = found.speculation
     columns: Columns = {
         "dtype": ("dtype", str),

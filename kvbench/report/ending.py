@@ -1,4 +1,4 @@
-"""A sweep in short: as values, and as lines of text: the first screen's answers, or all that a page
+"""A sweep in short, as values and as lines of text: the first screen's answers, or all that a page
 says.
 """
 
@@ -26,14 +26,14 @@ from kvbench.report.words.phrases import bare, narrow
 from kvbench.texts import WIDTH, wrapped
 from kvbench.units import counted, cut, size
 
-_FEW = 2  # errors that are told in full
-_TITLE, _VALUE = 16, 18  # letters of a column
+_FEW = 2  # errors shown in full
+_TITLE, _VALUE = 16, 18  # characters of a column
 _SHARES = {"memory": "% of memory", "rows": "% of rows", "core": "% of core"}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Swept:
-    """A summary of what there is; an interrupted sweep has one, too."""
+    """A summary of a sweep; an interrupted sweep has one, too."""
 
     version: Annotated[
         Literal[2],
@@ -42,14 +42,14 @@ class Swept:
             " and `noise` had; keys may be added, none is renamed or dropped"
         ),
     ] = 2
-    run: Annotated[str, about("its name")]
-    points: Annotated[int, about("points")]
-    launches: Annotated[int, about("of which there are records")]
-    failed: Annotated[int, about("points that lack a launch or more")]
-    errors: Annotated[tuple[str, ...], about("of the first points that failed")]
-    answers: Annotated[Answers, about("what the run says, each question once")]
+    run: Annotated[str, about("name of the run")]
+    points: Annotated[int, about("number of points")]
+    launches: Annotated[int, about("number of launches that have records")]
+    failed: Annotated[int, about("number of points that failed in a launch")]
+    errors: Annotated[tuple[str, ...], about("errors of the first points that failed")]
+    answers: Annotated[Answers, about("the answer of the run to each question")]
     open: Annotated[tuple[Open, ...], about("questions that more launches may decide")]
-    path: Annotated[str, about("its directory")]
+    path: Annotated[str, about("the run directory")]
     report: Annotated[str, about("the page that --report wrote; else empty")]
 
 
@@ -69,7 +69,7 @@ def summary(found: Findings, path: str = "", report: str = "") -> Swept:
 
 
 def short(found: Findings) -> list[str]:
-    """The first screen."""
+    """Lines of the first screen: machine, workload, grade, main answers and their tables."""
     own = found.answers
     grade, reason = badge(own)
     lines = [
@@ -90,7 +90,7 @@ def short(found: Findings) -> list[str]:
 
 
 def _tables(own: Answers) -> Iterator[tuple[list[str], str]]:
-    """Lines, and what is said below them."""
+    """Each table as lines, with the text below it."""
     if own.decodes.rows:
         yield _dtypes(own.decodes.rows), said("first", "rule", own.decodes.fastest)
     if own.mixed.formats:
@@ -142,7 +142,7 @@ def _formats(found: Mixed) -> list[str]:
 
 
 def _drafting(found: Speculation) -> list[str]:
-    """How many times as long as one query, of the page's workload."""
+    """A table for the page's workload: how many times as long as one query a step takes."""
     steps = {count: [line.at(count) for line in found.page] for count in found.counts}
     columns = {
         counted(count, "query"): [narrow(step.times.figure) if step else "" for step in own]
@@ -154,8 +154,8 @@ def _drafting(found: Speculation) -> list[str]:
 
 
 def _chased(found: Latency) -> list[str]:
-    """ns at GB/s, by load and share. Plain reads and copies are shown once for each place of the
-    chase: those in the rounds of its first point.
+    """A table of ns at GB/s, by load and share. Plain reads and copies are shown once for each
+    place of the chase, from the rounds of its first point.
     """
     first = {place.chase: place.point for place in reversed(found.places)}
     rows = [
@@ -190,8 +190,8 @@ _HEADS = ("requests", "cache", *Way, "times as long", "tokens/s")
 
 
 def _served(found: tuple[Batch, ...]) -> list[str]:
-    """The table of real requests, narrow: the time of a step each way; tokens/s of all together, as
-    they are.
+    """The table of real requests, narrow: the time of a step each way, and tokens/s of all requests
+    together without padding.
     """
     rows = [
         {
@@ -208,7 +208,7 @@ def _served(found: tuple[Batch, ...]) -> list[str]:
 
 
 def text(found: Findings) -> list[str]:
-    """The first screen, and all else that a page says."""
+    """Lines of the first screen, and all other sentences of a page."""
     return [*short(found), "", *wrapped(each.text for each in sentences(found))]
 
 

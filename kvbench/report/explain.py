@@ -1,4 +1,4 @@
-"""What limits a model here: as lines of a terminal, and as a page to paste."""
+"""kvbench explain: what limits a model, as lines of a terminal and as Markdown."""
 
 from collections.abc import Iterator
 from dataclasses import asdict
@@ -16,12 +16,12 @@ from kvbench.units import duration, size
 
 _PREDICTED = ("dtype", "context", "reads", "weights", "attention", "low", "high")
 _HELD = ("tokens", "off")
-_NEAR, _FAR = 8192, 131072  # tokens of the two contexts that are spoken of
-_DRAFTED = 4096  # tokens of the context at which drafting is spoken of first
+_NEAR, _FAR = 8192, 131072  # tokens: the two contexts of the sentences
+_DRAFTED = 4096  # tokens: the first context of the sentences on drafting
 
 
 def lines(found: Explained) -> list[str]:
-    """Five."""
+    """The five lines on a model that need no table."""
     return paragraphs("explain", "lines", found, _row(found, _NEAR), _row(found, _FAR))
 
 
@@ -34,7 +34,7 @@ def _row(found: Explained, tokens: int) -> Row:
 
 
 def drafted_lines(found: Explained) -> list[str]:
-    """Of each format, and what they share."""
+    """Sentences on drafting: for each format, then for all of them."""
     if not found.drafting:
         return []
     said = list[str]()
@@ -46,6 +46,7 @@ def drafted_lines(found: Explained) -> list[str]:
 
 
 def explain_text(found: Explained) -> list[str]:
+    """The explanation as lines of a terminal."""
     said = [
         *wrapped(paragraphs("explain", "titles", found), "", 2),
         "",
@@ -69,6 +70,7 @@ def explain_text(found: Explained) -> list[str]:
 
 
 def explain_markdown(found: Explained) -> str:
+    """The explanation as Markdown, to paste into an issue."""
     title, *rest = paragraphs("explain", "titles", found)
     said = [
         f"- {plain(line)}" for line in (*paragraphs("explain", "measured", found), *lines(found))
@@ -90,7 +92,7 @@ def explain_markdown(found: Explained) -> str:
 
 
 def _beside(found: Beside) -> list[str]:
-    """A pair below its halves."""
+    """A table: both halves of a pair of formats, then the pair."""
     columns = (
         Column("dtype", "KV"),
         Column("bytes_per_token", "a token", size),
@@ -107,7 +109,7 @@ def _beside(found: Beside) -> list[str]:
 
 
 def _drafted(found: Drafting) -> list[str]:
-    """Steps that verify beside plain ones, by format and context."""
+    """A table: verifying steps beside plain steps, by format and context."""
     rows = [
         {
             "dtype": own.dtype,
@@ -142,7 +144,7 @@ def _drafted(found: Drafting) -> list[str]:
 
 
 def _server(found: Server) -> list[str]:
-    """Tokens per second by context and format; those that the cores limit bear a c."""
+    """A table of tokens per second by context and format; a c marks those that the cores limit."""
     rows = dict[int, dict[str, Any]]()
     for cell in found.cells:
         mark = "c" if cell.limit == "core" else " "
@@ -157,7 +159,7 @@ def _server(found: Server) -> list[str]:
 
 
 def _engine(found: Engine) -> list[str]:
-    """Predicted beside measured, by format and context."""
+    """A table: predicted beside measured tokens per second, by format and context."""
     rows = [
         {name: getattr(row, name) for name in _PREDICTED}
         | {name: row.held and getattr(row.held, name) for name in _HELD}
@@ -208,12 +210,12 @@ def _table(found: Explained) -> Iterator[str]:
         Column("users", "users", "{:.0f}".format),
         Column("level", "a layer in"),
     )
-    yield f"{'':<53}tokens/s with KV in (the core limits some formats)"
+    yield f"{'':<53}tokens/s by format of KV (the core limits some formats)"
     yield from ruled(
         pd.DataFrame(rows).astype(dict.fromkeys(("weights", "most", "users"), "float64")), columns
     )
     if not all(each.decode for each in found.formats):
         yield (
-            "* no decode of it was measured: at most, as the best read of memory and multiply-adds"
-            " allow"
+            "* not measured: an upper bound, from the best read of memory and the peak of"
+            " multiply-adds"
         )

@@ -1,4 +1,4 @@
-"""Tables of formats of K and V, and of what is done to scores."""
+"""Tables of formats of K and V, and of what attention does to scores."""
 
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -14,7 +14,7 @@ from kvbench.units import size
 
 
 def mixed(found: Answers) -> Sheet:
-    """Of the page's workload: a row for each format and variant."""
+    """The page's workload: a row for each format and variant."""
     own = found.mixed
     kinds = list(dict.fromkeys(each.keys for row in own.formats for each in row.placed))
     columns: Columns = {
@@ -46,7 +46,7 @@ def percent(error: float) -> str:
 
 
 def _placed(own: Mixed, keys: str) -> Callable[[Mapping[str, Any]], Cell | None]:
-    """The error, and the place among all others."""
+    """A column: the error, and the place of the format among all others."""
 
     def read(row: Mapping[str, Any]) -> Cell | None:
         found = next((each for each in row["placed"] if each.keys == keys), None)
@@ -65,7 +65,7 @@ def _format_error(keys: str) -> Callable[[Mapping[str, Any]], float | None]:
 
 
 def costs(found: Findings) -> Sheet:
-    """What is done to scores, each beside the same without."""
+    """What attention does to scores, each beside the same decode without it."""
     columns: Columns = {
         "with": ("what", str),
         "times as long": answered("times"),

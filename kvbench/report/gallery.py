@@ -1,4 +1,4 @@
-"""The gallery: machines by their scores, and the files that hold one."""
+"""The gallery: a page that lists machines by their scores."""
 
 from collections.abc import Iterable, Sequence
 from pathlib import Path
@@ -17,17 +17,17 @@ _ABOUT = (
     "Tokens per second of attention alone: Llama-3-8B's 32 layers, 4,096 tokens, one sequence, from"
     " memory, all cores. 16 bits are exact; 8 and 4 bits are the fastest verified kernel of that"
     " width. Tuned: the schedule was chosen by a measurement on that machine; base: it was not. In"
-    " brackets the interval, and the share of plain reads of memory in the same run. Valid means"
-    " consistent, not true: what was edited or cannot be shows, what was invented with care does"
-    " not. Rows may be compared where the version is the same and both are valid or noisy; two"
-    " whose intervals overlap are tied. What is open has kernels or a build of its own; what is"
-    " invalid has no figures, and says why. A virtual machine stands for itself, not for its host."
+    " brackets: the interval, and the share of plain reads of memory in the same run. Valid means"
+    " consistent, not true: edited or impossible numbers are found, carefully invented ones are"
+    " not. Compare rows only if their version is the same and both are valid or noisy; rows whose"
+    " intervals overlap are tied. An open score used other kernels or another build. An invalid"
+    " score has no figures but a reason. A virtual machine stands for itself, not for its host."
 )
 _RANKS = {"valid": 0, "noisy": 0, "open": 1}
 
 
 def write_gallery(page: Path, scores: Sequence[Score], notes: Sequence[str]) -> Path:
-    """notes: what could not be read."""
+    """Write the page, and return its path. notes: scores that could not be read."""
     title = f"kvbench scores of {counted(len(scores), 'machine')}"
     text = rendered(
         "gallery.html",
@@ -42,7 +42,7 @@ def write_gallery(page: Path, scores: Sequence[Score], notes: Sequence[str]) -> 
 
 
 def table(scores: Iterable[Score]) -> Sheet:
-    """What counts first, then the faster with 16 bits."""
+    """A row for each score: valid and noisy scores first, then by speed with 16 bits."""
     columns: Columns = {**plain("machine", "state", "class"), "cores": ("threads", str)}
     for bits in WIDTHS:
         columns |= {

@@ -1,6 +1,4 @@
-"""A history as JSON, which kvbench history show --json prints; as lines of text; and as the tables
-of its page.
-"""
+"""A history as JSON (kvbench history show --json), as lines of text, and as tables of its page."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
@@ -14,28 +12,27 @@ from kvbench.texts import wrapped
 from kvbench.units import counted, cut
 
 _NAME = 58  # characters of a name, at most
-_NOTES = 5  # that are told
+_NOTES = 5  # notes that are shown
 _DAY, _COMMIT = 10, 7  # characters of a date, and of a commit
 
 HOW = (
-    "Efficiency: the rate of a point as % of the rate of its witness in the same rounds (of a"
-    " decode a read of the same rows, of a store a copy, of a step a plain read of memory)."
-    " Baseline: the median of the runs since the last accepted step, up to the first open one."
-    " Family: the median of a kernel's points,"
-    f" each as a share of its own usual efficiency. Step: a lasting change of {LIMITS.effect:.0%}"
-    f" of a point's efficiency or more, of {LIMITS.family:.0%} of a family's, at a false-discovery"
-    f" rate of {LIMITS.rate:.0%} over all points, and over all families; its interval holds it with"
-    " a probability of 95%."
+    "Efficiency: the rate of a point as % of the rate of its witness in the same rounds (for a"
+    " decode, a read of the same rows; for a store, a copy; for a step, a plain read of memory)."
+    " Baseline: the median of the runs since the last accepted step, up to the first open step."
+    " Family: the median of a kernel's points, each as a share of its own usual efficiency. Step: a"
+    f" lasting change of {LIMITS.effect:.0%} of a point's efficiency or more, or of"
+    f" {LIMITS.family:.0%} of a family's, at a false-discovery rate of {LIMITS.rate:.0%} over all"
+    " points, and over all families. Its interval holds it with a probability of 95%."
 )
 ORDER = (
-    "Order of the rows: open steps that lead down, the largest first; then other open steps, then"
-    " accepted ones; then the largest change of the latest run."
+    "Order of the rows: open steps down, the largest first; then other open steps; then accepted"
+    " steps; then points by the change of their latest run."
 )
-_WITHOUT_ROWS = "Numbers of points without a row: --json, or --report."
+_WITHOUT_ROWS = "--json and --report show the numbers of points without a row."
 _STEPS = (
-    "A lasting change, as a share of the efficiency before. The run may be off by one, or by a few"
-    " where noise is as large as the step. To accept one: kvbench history accept POINT --run RUN"
-    " --reason TEXT."
+    "A lasting change, as a share of the efficiency before it. The run may be off by one, or by a"
+    " few if noise is as large as the step. To accept a step: kvbench history accept POINT --run"
+    " RUN --reason TEXT."
 )
 
 
@@ -43,22 +40,23 @@ _STEPS = (
 class Change:
     """A lasting change of a point's efficiency."""
 
-    state: Annotated[str, about("accepted: by somebody, as right", OPEN, ACCEPTED)]
-    effect: Annotated[float, about("share of the efficiency before: by which it changed")]
+    state: Annotated[str, about("accepted: a person has said that it is right", OPEN, ACCEPTED)]
+    effect: Annotated[float, about("share of the efficiency before: size of the change")]
     low: Annotated[
-        float | None, about("share of that: the 95 % interval begins; null where runs are too few")
+        float | None, about("share of that: low end of the 95 % interval; null if runs are too few")
     ]
     high: Annotated[
-        float | None, about("share of that: the 95 % interval ends; null where runs are too few")
+        float | None,
+        about("share of that: high end of the 95 % interval; null if runs are too few"),
     ]
     q: Annotated[
         float | None, about("probability: of such a step by chance at any point; null if accepted")
     ]
-    run: Annotated[str, about("the first one after it")]
-    created: Annotated[str, about("when that began, ISO 8601")]
-    commits: Annotated[str, about("that came with it, as git log takes them; empty if unknown")]
+    run: Annotated[str, about("the first run after the step")]
+    created: Annotated[str, about("when that run began, ISO 8601")]
+    commits: Annotated[str, about("range of commits for git log; empty if unknown")]
     changed: Annotated[
-        tuple[str, ...], about("what else changed there: build, environment, schedule")
+        tuple[str, ...], about("what else changed at that run: build, environment, schedule")
     ]
 
 
@@ -66,19 +64,19 @@ class Change:
 class PointTrend:
     """A point over its runs. Efficiency is its rate as a share of its witness's."""
 
-    point: Annotated[str, about("its name")]
-    short: Annotated[str, about("its name for people")]
-    runs: Annotated[int, about("that have it")]
+    point: Annotated[str, about("name of the point")]
+    short: Annotated[str, about("short name, for people")]
+    runs: Annotated[int, about("number of runs with this point")]
     latest: Annotated[float, about("share of the witness's rate: efficiency of the latest run")]
     baseline: Annotated[
-        float, about("share of the witness's rate: median of the runs it is held against")
+        float, about("share of the witness's rate: median of the runs of the baseline")
     ]
-    baseline_from: Annotated[str, about("the first of these runs")]
-    baseline_to: Annotated[str, about("the last of these runs")]
-    change: Annotated[float, about("share of the baseline: by which the latest run is above it")]
-    few: Annotated[bool, about("whether there are too few runs for a step to be seen")]
-    needs: Annotated[int, about("further runs, at least, before a step can be seen")]
-    steps: Annotated[tuple[Change, ...], about("changes for good, in the order of time")]
+    baseline_from: Annotated[str, about("the first run of the baseline")]
+    baseline_to: Annotated[str, about("the last run of the baseline")]
+    change: Annotated[float, about("share of the baseline: how far the latest run is above it")]
+    few: Annotated[bool, about("there are too few runs to find a step")]
+    needs: Annotated[int, about("number of further runs, at least, before a step can be found")]
+    steps: Annotated[tuple[Change, ...], about("lasting changes, in the order of time")]
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,11 +84,13 @@ class MachineHistory:
     """The runs of one machine."""
 
     fingerprint: Annotated[str, about("digest of the hardware")]
-    machine: Annotated[str, about("its name")]
-    runs: Annotated[tuple[Ran, ...], about("in the order of time")]
-    points: Annotated[tuple[PointTrend, ...], about("what needs attention first")]
+    machine: Annotated[str, about("name of the machine")]
+    runs: Annotated[tuple[Ran, ...], about("the runs, in the order of time")]
+    points: Annotated[
+        tuple[PointTrend, ...], about("the points; those that need attention are first")
+    ]
     families: Annotated[
-        tuple[PointTrend, ...], about("of kernels, likewise: medians of their points")
+        tuple[PointTrend, ...], about("families of kernels: medians of their points")
     ]
 
 
@@ -98,8 +98,8 @@ class MachineHistory:
 class Shown(Printed):
     """The histories of all machines."""
 
-    root: Annotated[str, about("the folder that holds the runs")]
-    machines: Annotated[tuple[MachineHistory, ...], about("most runs first")]
+    root: Annotated[str, about("folder with the runs")]
+    machines: Annotated[tuple[MachineHistory, ...], about("the machines, most runs first")]
     notes: Annotated[tuple[str, ...], about("what was left out, and why")]
 
 
@@ -185,27 +185,25 @@ def _level(level: str, trends: Sequence[PointTrend], runs: Mapping[str, Ran]) ->
 
 
 def _told(trend: PointTrend | Trend) -> bool:
-    """Whether enough is known of it for a row."""
+    """True if the point gets a row: it has steps, or enough runs to find one."""
     return bool(trend.steps) or not trend.few
 
 
 def _all_too_few(level: str, few: Sequence[PointTrend], every: Sequence[PointTrend]) -> str:
-    """ "70 of 70 points have too few runs for a step to be seen: 1 run, and 19 more are
-    needed.".
-    """
+    """ "70 of 70 points have too few runs to find a step: 1 run, and 19 more are needed."."""
     needs, runs = ({getattr(trend, name) for trend in few} for name in ("needs", "runs"))
     noun = counted(len(every), level).partition(" ")[2]
     have = counted(max(runs), "run") if len(runs) == 1 else f"{min(runs)} to {max(runs)} runs"
     more = f"{max(needs)}" if len(needs) == 1 else f"{min(needs)} to {max(needs)}"
     said = (
-        f"{len(few)} of {len(every)} {noun} {'has' if len(few) == 1 else 'have'} too few runs for a"
-        " step to be seen"
+        f"{len(few)} of {len(every)} {noun} {'has' if len(few) == 1 else 'have'} too few runs to"
+        " find a step"
     )
     return f"{said}: {have}, and {more} more {'is' if more == '1' else 'are'} needed."
 
 
 def _too_few(trend: PointTrend) -> str:
-    return f"too few runs: a step shows after {trend.needs} more" if trend.few else ""
+    return f"too few runs: a step can be found after {trend.needs} more" if trend.few else ""
 
 
 def summary(found: MachineHistory, waiting: bool = True) -> str:
@@ -220,7 +218,7 @@ def summary(found: MachineHistory, waiting: bool = True) -> str:
     said += f", {len(every) - len(steps)} accepted" if len(every) > len(steps) else ""
     few = [trend.needs for trend in found.families if trend.few and waiting]
     more = (
-        f"; of {counted(len(few), 'family')} a step shows after {max(few)} more runs at the latest"
+        f"; in {counted(len(few), 'family')} a step can be found after at most {max(few)} more runs"
         if few
         else ""
     )
@@ -259,8 +257,8 @@ def _around(step: Change) -> str:
 
 
 def points(pasts: Sequence[Past], places: Mapping[str, int]) -> Sheet:
-    """What needs attention first. `places`: numbers that marks of a figure have, by fingerprint and
-    point.
+    """The table of points; those that need attention are first. `places`: numbers of the marks in a
+    figure, by fingerprint and point.
     """
     found = [(past, trend) for past in pasts for trend in of(past).points]
     rows = [
@@ -286,7 +284,7 @@ def points(pasts: Sequence[Past], places: Mapping[str, int]) -> Sheet:
 
 
 def steps(pasts: Sequence[Past]) -> Sheet:
-    """Those that lead down first, each with what else changed."""
+    """The table of steps: steps down first, each with what else changed."""
     rows = [
         asdict(step)
         | {
@@ -324,7 +322,7 @@ def accepted(pasts: Sequence[Past]) -> Sheet:
         for each in past.accepted
     ]
     columns = {"from run": ("run", str)} | plain("reason", "who", "when", "points")
-    about = "Accepted steps: from these runs on, later runs are compared with what follows."
+    about = "Accepted steps: the baseline of later runs begins at the run named here."
     return sheet("accepted", "What was accepted", about, columns, rows)
 
 
@@ -346,7 +344,7 @@ def runs(pasts: Sequence[Past]) -> Sheet:
         "branch",
     )
     about = (
-        "The latest first. Build and environment are digests: where one differs from the line"
-        " below, it changed."
+        "The latest run first. Build and environment are digests: if one differs from the row below"
+        " it, the build or environment changed."
     )
     return sheet("runs", "Runs", about, columns | plain("message"), rows)

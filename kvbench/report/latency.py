@@ -13,7 +13,7 @@ from kvbench.units import size
 
 
 def chases(found: Answers) -> Sheet:
-    """What is answered of each point beside which a thread chases."""
+    """A row for each point that was timed beside a pointer chase."""
     own = found.latency
     columns: Columns = {
         "beside": ("place", str),
@@ -32,7 +32,7 @@ def chases(found: Answers) -> Sheet:
 
 
 def loaded(found: Answers) -> Sheet:
-    """Each load at each share of its rate."""
+    """A row for each load at each share of its rate."""
     own = found.latency
     columns: Columns = {
         "beside": ("place", str),
@@ -56,7 +56,7 @@ def loaded(found: Answers) -> Sheet:
 
 
 def idle(found: Answers) -> Sheet:
-    """Latency without a load."""
+    """Latency of caches and memory without a load."""
     columns: Columns = {
         **plain("chase"),
         "on CPU": ("cpu", str),

@@ -1,4 +1,4 @@
-"""A machine's profile as lines of text: who it is, its ceilings, its staircase, and its latency
+"""A machine's profile as lines of text: its facts, its ceilings, reads by footprint, and latency
 beside loads.
 """
 
@@ -30,7 +30,7 @@ from kvbench.units import counted, cpu_text, size
 _BAR = 40  # characters, for the highest rate
 _LONG = 160  # characters of a fact; --json has all of it
 _BYTES = frozenset({"l1d", "l2", "l3", "memory", "memory_limit", "page_bytes"})
-# heads of columns. ns: the median of steps; 95 % within: so many steps take no longer
+# heads of columns. ns: the median of steps; 95 % within: ns that 95 % of the steps do not exceed
 _HEADS = "load", "of its rate", "GB/s", "ns (95 % interval)", "95 % within", "x idle"
 _LOAD, _SHARE, _RATE, _NS, _TAIL, _TIMES = _HEADS
 _OPS = ("read", "write", "write_nt", "copy", "copy_nt", "triad", "latency")
@@ -42,7 +42,7 @@ def text(profile: MachineProfile) -> list[str]:
 
 
 def identity(machine: Machine) -> list[str]:
-    """Every fact with where it is from; what is unknown, with the reason."""
+    """Lines: every fact with its source, or the reason why it is unknown."""
     width = max(len(name) for name in machine.facts)
     return [
         f"fingerprint {machine.fingerprint}, environment {machine.environment}",
@@ -61,7 +61,7 @@ def _fact(name: str, fact: Fact) -> str:
 
 
 def said(name: str, value: object) -> str:
-    """The value of a fact."""
+    """The value of a fact, as text."""
     if isinstance(value, bool):
         return "yes" if value else "no"
     if isinstance(value, int | float) and name in _BYTES:
@@ -73,7 +73,9 @@ def said(name: str, value: object) -> str:
 
 
 def _dictionary(value: dict[str, object]) -> str:
-    """Names by what is said of them; what does not concern this CPU is only counted."""
+    """Such as CPU vulnerabilities: each name with its text. Those that do not affect this CPU are
+    only counted.
+    """
     concerned = [f"{name}: {said}" for name, said in value.items() if said != "Not affected"]
     rest = len(value) - len(concerned)
     return "; ".join(concerned + [f"{rest} not affected"] * (rest > 0)) or "none"
@@ -83,7 +85,7 @@ def _ceilings(profile: MachineProfile) -> Iterator[str]:
     count = max((len(c.samples) for c in profile.ceilings), default=0)
     yield f"Ceilings in GB/s: median of {count} launches (99 % interval); + prefetching, ? unstable"
     if any(len(c.samples) < count for c in profile.ceilings):
-        yield "! fewer launches: what lies between their extremes, at less than 99 %"
+        yield "! fewer launches: the interval covers all of them, with less than 99 %"
     kinds = dict.fromkeys([usual_pages(profile.ceilings), *(c.pages for c in profile.ceilings)])
     for cpus in profile.cpu_sets:
         for pages in kinds:
@@ -92,11 +94,11 @@ def _ceilings(profile: MachineProfile) -> Iterator[str]:
                 yield from _table_of(own, f"{_threads(cpus)}, {_given(own, pages)}", count)
                 needed, most = dram_bytes(profile.topology, cpus), max(c.bytes for c in own)
                 if needed and most and not any(c.level == "DRAM" for c in own):
-                    yield f"  DRAM: not testable, needs {size(needed)}; memory allowed {size(most)}"
+                    yield f"  DRAM: not testable, needs {size(needed)} but had only {size(most)}"
 
 
 def _given(own: Sequence[CeilingRow], pages: str) -> str:
-    """The pages asked for, and what became of them: to ask for huge pages is not to get them."""
+    """The kind of pages asked for, and the share of huge pages that the system really gave."""
     shares = [c.huge for c in own if c.huge is not None]
     return f"{pages} pages" + (
         f" ({min(shares):.0%} of them huge)" if shares and pages != "base" else ""
@@ -104,7 +106,7 @@ def _given(own: Sequence[CeilingRow], pages: str) -> str:
 
 
 def _table_of(own: Sequence[CeilingRow], title: str, count: int) -> Iterator[str]:
-    """The best of its footprints and forms for each level; of latency the least."""
+    """A table: the best rate of all footprints and forms for each level; the least latency."""
     tier = next((c.isa for c in own if c.op in ("read", "write")), "")
     levels = _columns(own)
     rows = []
@@ -136,8 +138,8 @@ def _table_of(own: Sequence[CeilingRow], title: str, count: int) -> Iterator[str
 
 
 def _columns(own: Sequence[CeilingRow]) -> dict[str, list[CeilingRow]]:
-    """The ceilings of each level, by rising footprint. Where no level is known, only those of the
-    largest footprint.
+    """The ceilings of each level, by rising footprint. If no level is known: only the ceilings of
+    the largest footprint.
     """
     walks = sorted((c for c in own if c.level not in ("mixed", "core")), key=lambda c: c.bytes)
     columns = grouped((c.level, c) for c in walks if c.level != "unknown")
@@ -182,11 +184,11 @@ def _stairs(profile: MachineProfile) -> Iterator[str]:
 
 def _capacities(profile: MachineProfile) -> Iterator[str]:
     if not profile.topology.caches:
-        yield "No cache is declared. Plateaus of the plain reads"
+        yield "No cache is declared. Plateaus of the plain reads:"
         for p in profile.plateaus:
             yield f"  {size(p.low_bytes):>9} to {size(p.high_bytes):>9}   {p.gbps:.3g} GB/s"
         return
-    yield "Capacities of a cache, declared and as the plain reads show them"
+    yield "Capacities of a cache: declared, and as plain reads show it"
     for c in profile.capacities:
         seen = (
             f"{size(c.effective)}, between {size(c.low)} and {size(c.high)}"
@@ -197,18 +199,20 @@ def _capacities(profile: MachineProfile) -> Iterator[str]:
         if c.effective and c.note:
             yield f"      warning: {c.note}"
     for window in profile.windows:
-        state = "open" if window.open else "closed"
+        state = "can be tested" if window.open else "cannot be tested"
         yield (
-            f"  L3 of {_named(window.cpus)} feeds {counted(window.threads, 'thread')} from"
-            f" {size(window.low)} to {size(window.high)}: {state}, and for {window.largest_threads}"
-            " threads at most"
+            f"  L3 of {_named(window.cpus)} holds footprints of"
+            f" {counted(window.threads, 'thread')} from {size(window.low)} to {size(window.high)}:"
+            f" {state}; at most {window.largest_threads} threads can test L3"
         )
     if profile.advice:
         yield f"  {profile.advice}"
 
 
 def _loaded(profile: MachineProfile) -> Iterator[str]:
-    """Plain reads and copies are shown once: those in the rounds of the first decode."""
+    """The table of latency beside loads. Plain reads and copies are shown once, from the rounds of
+    the first decode.
+    """
     if not profile.idle:
         return
     first, virtual = profile.idle[0], is_virtual(profile.topology.facts.get("hypervisor"))
@@ -221,7 +225,7 @@ def _loaded(profile: MachineProfile) -> Iterator[str]:
 
 
 def _idle_cells(row: IdleRow) -> Iterator[dict[str, str]]:
-    """All of a column's values are text: what has no value is left blank."""
+    """Two rows: idle, and beside threads that spin in L1. All values are text; empty if unknown."""
     cells = {_SHARE: "", _RATE: "", _TIMES: ""}
     yield _cells(row) | cells | {_LOAD: "none"}
     yield cells | {_LOAD: "spin in L1", _NS: number(row.spin), _TAIL: ""}

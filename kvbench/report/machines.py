@@ -1,4 +1,4 @@
-"""Runs side by side: a table with a column for each, and a figure with a bar for each."""
+"""Runs side by side: a table with a column for each run, and a figure with a bar for each."""
 
 from collections.abc import Iterable, Iterator, Sequence
 
@@ -22,7 +22,7 @@ _OPEN = "not measured"
 _Study = tuple[Findings, Manifest]
 _Rows = Iterator[tuple[str, list[str]]]  # what a row is about, and a text for each run
 _READS = "Reads: plain reads of each level by the threads of the workload."
-_WIDE = 5  # runs that stand beside each other on a terminal
+_WIDE = 5  # columns of runs on a terminal
 
 
 def cells(each: Rate, unit: str = "") -> list[str]:
@@ -36,7 +36,7 @@ def cells(each: Rate, unit: str = "") -> list[str]:
 
 
 def names(studies: Sequence[_Study]) -> list[str]:
-    """The machine's, with a number where several are of one name."""
+    """The machine's name for each run, with a number in front if several have one name."""
     brands = [machine_name(found.machine) for found, _ in studies]
     several = len(set(brands)) < len(brands)
     return [f"{place}: {brand}" if several else brand for place, brand in enumerate(brands, 1)]
@@ -46,8 +46,8 @@ def side_by_side(studies: Sequence[_Study]) -> Sheet:
     """Ratios are to the first run."""
     labels = names(studies)
     about = (
-        f"In brackets: times the rate of {labels[0]}. Tokens/s: what the KV cache alone would"
-        f" allow, by the fastest kernel of each dtype. {_READS}"
+        f"In brackets: the ratio to {labels[0]}. Tokens/s: allowed by the KV cache alone, with the"
+        f" fastest kernel of each dtype. {_READS}"
     )
     every = rates([found for found, _ in studies])
     rows = [*_answers(studies), *((each.what, _told(each)) for each in every)]
@@ -62,10 +62,10 @@ def _told(each: Rate) -> list[str]:
 
 
 def text(studies: Sequence[_Study], labels: Sequence[str] = ()) -> list[str]:
-    """The same for a terminal: who the runs are, their rates with ratios to the first, and what
-    each answers.
+    """The comparison as lines of a terminal: the runs, their rates with ratios to the first run,
+    and the answers of each.
 
-    `labels`: what the runs are called in the table, by default 1, 2, ...
+    `labels`: names of the runs in the table, by default 1, 2, ...
     """
     labels = labels or [str(place) for place, _ in enumerate(studies, 1)]
     heads = [found.answers for found, _ in studies]
@@ -89,19 +89,20 @@ def _who(found: Findings, manifest: Manifest) -> str:
 
 
 def _workloads(heads: Sequence[Answers], labels: Sequence[str]) -> Iterator[str]:
-    """What tokens/s are of. Where that differs, they have no ratio."""
+    """The workload of the tokens/s. If workloads differ, tokens/s have no ratio."""
     asked = [workload(each) for each in heads]
     if len(set(asked)) == 1:
         yield from (
             "",
             *wrapped(
-                [f"Decode of {asked[0]}. In brackets: times {labels[0]}. {_READS}"], hanging=0
+                [f"Decode of {asked[0]}. In brackets: the ratio to {labels[0]}. {_READS}"],
+                hanging=0,
             ),
         )
         return
     each = "; ".join(f"{label}: {what}" for label, what in zip(labels, asked, strict=True))
     said = (
-        f"Decodes of different workloads, so tokens/s have no ratio ({each}). In brackets: times"
+        f"The workloads differ, so tokens/s have no ratio ({each}). In brackets: the ratio to"
         f" {labels[0]}. {_READS}"
     )
     yield from ("", *wrapped([said], hanging=0))
@@ -145,7 +146,7 @@ def _answered(heads: Sequence[Answers]) -> _Rows:
 
 
 def _answer(tile: Tile) -> str:
-    """Its detail may begin with its value."""
+    """A tile's answer in one text. The value is left out if the detail contains it."""
     return tile.detail if tile.value in tile.detail else f"{tile.value}: {tile.detail}"
 
 
@@ -171,7 +172,7 @@ def figure(studies: Sequence[_Study]) -> Figure:
     )
     asked = listed(dict.fromkeys(workload(found.answers) for found, _ in studies))
     about = f"{asked}, fastest kernel of each dtype. Lines: intervals over launches."
-    missing = "No run has such a rate: run kvbench sweep quick."
+    missing = "No run has a decode of a known model: run kvbench sweep quick."
     return chart(
         "tokens-by-machine", "Which machine decodes faster?", about, table, [panel], missing=missing
     )

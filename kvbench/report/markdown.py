@@ -18,6 +18,7 @@ _MOST = 60  # rows of a table
 
 
 def markdown(found: Findings, manifest: Manifest) -> str:
+    """The report of a run, as one Markdown text."""
     return "\n".join(_lines(found, manifest)) + "\n"
 
 

@@ -38,7 +38,7 @@ _COLUMNS = (
     Column("queries_within", "interval"),
     Column("word", ""),
 )
-# of cells with one query a step alone, and of those with several
+# columns shown only in cells with one query a step, and only in cells with several
 _ONE, _SEVERAL = ("tokens_per_second",), ("queries_times", "queries_within")
 
 
@@ -47,7 +47,7 @@ PeerRow: Any = row("PeerRow", PEERS)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Compared:
-    """Other engines beside ours."""
+    """The result of a run of kvbench peers."""
 
     version: Annotated[
         Literal[2],
@@ -55,23 +55,25 @@ class Compared:
             "of this format, 2: `trust` instead of `quality`; keys may be added, none is dropped"
         ),
     ] = 2
-    run: Annotated[str, about("its name")]
-    path: Annotated[str, about("its directory")]
+    run: Annotated[str, about("name of the run")]
+    path: Annotated[str, about("the run directory")]
     report: Annotated[str, about("the page that --report wrote; else empty")]
-    cells: Annotated[tuple[WorkloadRatio, ...], about("what is compared, with the fastest of both")]
-    times: Annotated[float | None, about("ratio: geometric mean of the cells; null if unknown")]
+    cells: Annotated[
+        tuple[WorkloadRatio, ...], about("workloads, each with our fastest and the fastest peer")
+    ]
+    times: Annotated[float | None, about("ratio: geometric mean over the cells; null if unknown")]
     together: Annotated[Together, about("all cells, with the interval of that mean")]
     rule: Annotated[
-        Rule, about("by how much ours should lead in each cell, and in how many they do")
+        Rule, about("the lead that ours should have in each cell, and in how many they have it")
     ]
     builds: Annotated[tuple[Builds, ...], about("builds of one engine beside each other")]
-    engines: Annotated[tuple[TookPart, ...], about("who took part beside ours")]
+    engines: Annotated[tuple[TookPart, ...], about("engines that took part beside ours")]
     trust: Annotated[Trust, about("how far to trust the run")]
     rows: Annotated[
         list[PeerRow],
-        about("every engine of every cell, as the report's table peers"),
+        about("every engine of every cell, as in the report's table peers"),
     ]
-    absent: Annotated[tuple[str, ...], about("peers and formats that were left out, and why")]
+    absent: Annotated[tuple[str, ...], about("engines and formats that were left out, and why")]
 
 
 def compared(found: Findings, skips: Sequence[Skip], path: str, page: str) -> Compared:
@@ -108,7 +110,7 @@ def text(found: Findings) -> list[str]:
 
 
 def _notes(part: pd.DataFrame, builds: Sequence[Builds]) -> Iterator[str]:
-    """Below a cell: who has no number, and builds of one engine."""
+    """Lines below a cell: engines without a number, and builds of one engine."""
     failed = part[(part["error"] != "") & (part["engine"] != AGAIN)]
     for row_of in failed.itertuples():
         yield said("peers", "refused", row_of)
@@ -118,12 +120,12 @@ def _notes(part: pd.DataFrame, builds: Sequence[Builds]) -> Iterator[str]:
 
 
 def _within(part: pd.DataFrame, ratio: str) -> list[str]:
-    """Intervals of a column, empty where one is not known."""
+    """The intervals of a column of ratios; an unknown interval is an empty text."""
     ends = zip(part[f"{ratio}_low"], part[f"{ratio}_high"], strict=True)
     return ["" if isnan(low) else f"{low:.2f} to {high:.2f}" for low, high in ends]
 
 
 def launches(count: int) -> str:
-    """What a run of so many can decide."""
+    """What a run with this many launches can decide."""
     fewest = next(number for number in itertools.count(1) if enough(number))
     return said("peers", "launches", count, fewest, enough(count))

@@ -1,6 +1,4 @@
-"""What a sweep would do: what it would measure, and the schedules that it would choose; as values,
-and as lines of text.
-"""
+"""What a sweep would measure, and which schedules were chosen, as values and as lines of text."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -27,34 +25,34 @@ _GAIN = {"gain": "times as fast as the default", "gain_low": "from", "gain_high"
 class Assumed:
     """Rates that the forecast assumes."""
 
-    fill_bytes_per_second: Annotated[float, about("bytes per second: that a thread fills")]
+    fill_bytes_per_second: Annotated[float, about("bytes per second: that one thread fills")]
     read_bytes_per_second: Annotated[float, about("bytes per second: that all threads read")]
 
 
 @dataclass(frozen=True, slots=True)
 class PlanMemory:
-    """What the sweep takes."""
+    """The memory that the sweep needs."""
 
-    needed: Annotated[int, about("bytes: at most, at a time")]
-    available: Annotated[int, about("bytes: now")]
+    needed: Annotated[int, about("bytes: most memory in use at one time")]
+    available: Annotated[int, about("bytes: memory that is available now")]
 
 
 @dataclass(frozen=True, slots=True)
 class LeftOut:
-    """What was left out for one reason."""
+    """Combinations that were left out for one reason."""
 
-    reason: Annotated[str, about("the kind of reason")]
-    count: Annotated[int, about("combinations that it left out")]
-    detail: Annotated[str, about("particulars of the first")]
-    example: Annotated[dict[str, Written], about("the first of them, by axis")]
+    reason: Annotated[str, about("the reason")]
+    count: Annotated[int, about("number of combinations")]
+    detail: Annotated[str, about("details of the first combination")]
+    example: Annotated[dict[str, Written], about("values of the first combination, by axis")]
 
 
 @dataclass(frozen=True, slots=True)
 class PlannedSet:
-    """Points that a round samples one after another."""
+    """Points that a round samples one after another, to compare them."""
 
-    factor: Annotated[str, about("what they differ in")]
-    points: Annotated[tuple[str, ...], about("their names")]
+    factor: Annotated[str, about("the axis in which the points differ")]
+    points: Annotated[tuple[str, ...], about("names of the points")]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -65,45 +63,49 @@ class PlannedSweep:
         Literal[2],
         about("of this format, 2: `order` of a point, was `shuffle`; a ceiling has no `distance`"),
     ] = 2
-    suite: Annotated[str, about("its name")]
-    question: Annotated[str, about("what it asks")]
-    count: Annotated[int, about("points")]
-    launches: Annotated[int, about("fresh processes, each visiting all points")]
-    samples: Annotated[int, about("of a visit")]
-    sample_time: Annotated[float, about("seconds: of a sample")]
+    suite: Annotated[str, about("name of the suite")]
+    question: Annotated[str, about("the question of the suite")]
+    count: Annotated[int, about("number of points")]
+    launches: Annotated[int, about("number of fresh processes; each visits all points")]
+    samples: Annotated[int, about("number of samples in a visit")]
+    sample_time: Annotated[float, about("seconds: length of a sample")]
     seconds: Annotated[
-        float, about("seconds: of the whole sweep, forecast, with launches that may be added")
+        float, about("seconds: forecast of the whole sweep, with launches that may be added")
     ]
-    assumed: Annotated[Assumed, about("by the forecast")]
-    memory: Annotated[PlanMemory, about("of the sweep")]
-    axes: Annotated[dict[str, tuple[Written, ...]], about("what varies, by axis")]
-    skips: Annotated[tuple[LeftOut, ...], about("by reason, most first")]
-    points: Annotated[tuple[Point, ...], about("what would be measured")]
-    ceilings: Annotated[tuple[Probe, ...], about("what it would be held against")]
-    contrasts: Annotated[tuple[PlannedSet, ...], about("what would be timed side by side")]
+    assumed: Annotated[Assumed, about("rates that the forecast assumes")]
+    memory: Annotated[PlanMemory, about("memory of the sweep")]
+    axes: Annotated[dict[str, tuple[Written, ...]], about("axes that vary, with their values")]
+    skips: Annotated[
+        tuple[LeftOut, ...], about("combinations that are left out, the most frequent reason first")
+    ]
+    points: Annotated[tuple[Point, ...], about("points that would be measured")]
+    ceilings: Annotated[tuple[Probe, ...], about("rates of the machine that would be measured")]
+    contrasts: Annotated[tuple[PlannedSet, ...], about("points that would be timed side by side")]
     line: Annotated[
         tuple[str, ...],
-        about("dtypes whose fastest kernels follow, side by side, in as many launches; or none"),
+        about("dtypes whose fastest kernels are then timed side by side; may be empty"),
     ]
 
 
 @dataclass(frozen=True, slots=True)
 class TunedClass:
-    """A class of points, and the schedule that they are read by."""
+    """A class of points, and the schedule chosen for them."""
 
     name: Annotated[
-        str, about("tier, kernel, layout, head_dim, group, threads and level, parted by slashes")
+        str, about("tier, kernel, layout, head_dim, group, threads and level, split by slashes")
     ]
-    choice: Annotated[Choice, about("and its gain")]
+    choice: Annotated[Choice, about("the schedule, and its gain over the default")]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TunedClasses(Printed):
-    """What was chosen."""
+    """The schedules that kvbench sweep --tune-only has chosen."""
 
-    suite: Annotated[str, about("whose points were tuned for")]
-    file: Annotated[str, about("that holds what was measured; empty where it could not be written")]
-    classes: Annotated[tuple[TunedClass, ...], about("of points that ask for no schedule")]
+    suite: Annotated[str, about("suite whose points were tuned")]
+    file: Annotated[str, about("file with the timings; empty if it could not be written")]
+    classes: Annotated[
+        tuple[TunedClass, ...], about("classes of the points whose schedule is auto")
+    ]
 
 
 def facts(sweep: Sweep, seen: Forecast) -> PlannedSweep:
@@ -132,7 +134,7 @@ def facts(sweep: Sweep, seen: Forecast) -> PlannedSweep:
 
 
 def _written(value: Any) -> Written:
-    """As a suite writes it."""
+    """A value, as a suite writes it."""
     if isinstance(value, float) and value.is_integer():
         return int(value)
     return value if value is None or isinstance(value, bool | int | float | str) else str(value)
@@ -178,7 +180,7 @@ def _heading(sweep: Sweep, seen: Forecast) -> list[str]:
 
 
 def _varying(sweep: Sweep) -> list[str]:
-    """An axis that all points have in common is not shown."""
+    """Lines: each axis in which points differ, with its values."""
     found = sweep.varying()
     width = max((len(axis) for axis in found), default=0)
     lines = [
@@ -211,7 +213,7 @@ def _skipped(sweep: Sweep) -> list[str]:
 
 
 def by_reason(skips: Iterable[Any]) -> dict[str, list[Any]]:
-    """Those with most first."""
+    """Skips by their reason, the most frequent reason first."""
     found = grouped((skip.reason, skip) for skip in skips)
     return dict(sorted(found.items(), key=lambda item: -len(item[1])))
 

@@ -1,4 +1,4 @@
-"""A run without what must not leave the house: host names, the CPU's name, and paths."""
+"""Remove private facts from a run: host names, the CPU's name, and paths."""
 
 import re
 from collections.abc import Iterable, Sequence
@@ -11,15 +11,16 @@ from kvbench.store.manifest import COMMIT
 
 HIDDEN = "(left out)"
 
-# that name a part, or whose it is
+# facts that name the hardware or its system
 _FACTS = frozenset({"brand", "vendor", "microcode", "kernel", "command_line"})
-# of a plan
+# fields of a plan that hold paths
 _PATHS = ("library", "plugin", "against", "against_plugin", "peers", "pythons")
 _VERSIONS = frozenset({"hostname", "platform", "cpu_model_name"})
-# of a house; words of a commit may stand anywhere, and say nothing there
+# private entries of the versions; a commit's words are not searched for elsewhere
 _OWN = frozenset({*COMMIT, *_VERSIONS})
-_SHORTEST = 2  # letters: a shorter name says nothing, and is a word of its own in many texts
-# relative ones, too; begun once in a word, however long
+_SHORTEST = 2  # letters: a shorter name tells nothing, and occurs by chance in many texts
+# names of files, with or without a folder. The match starts at a word's start: else long texts are
+# slow
 _FILE = r"(?<![\w.+@~/-])[\w.+@~/-]+\.(?:toml|so)(?!\w)"
 _SYSTEM = r"(?!/(?:sys|proc)/)"  # the same on every machine
 _PATH = re.compile(rf"{_FILE}|(?<![\w./~-])(?:~|\.{{1,2}})?{_SYSTEM}/[\w.+@~-]+(?:/[\w.+@~-]*)*")
@@ -30,8 +31,8 @@ _OVERRIDE = re.compile(r"(?<=^override: ).*")
 def redact(
     manifest: Manifest, machine: Machine, checks: Sequence[Check], records: Iterable[Record]
 ) -> tuple[Manifest, Machine, tuple[Check, ...], tuple[Record, ...]]:
-    """The same without them, wherever they stand. What is measured, and how it is called, stays as
-    it is.
+    """The run without private facts, in all of its texts. Measured values and names of points do
+    not change.
     """
     names = _names(manifest, machine)
     return (
@@ -55,7 +56,7 @@ def _record(record: Record, names: Sequence[str]) -> Record:
 
 
 def _names(manifest: Manifest, machine: Machine) -> list[str]:
-    """As they stand in the run, the longest first; of a host's also its first part."""
+    """Private names in the run, the longest first; for a host also the part before its domain."""
     known = (
         *(machine.facts[name].value for name in _FACTS if name in machine.facts),
         *(manifest.versions[name] for name in _VERSIONS if name in manifest.versions),
@@ -66,7 +67,9 @@ def _names(manifest: Manifest, machine: Machine) -> list[str]:
 
 
 def _manifest(manifest: Manifest, names: Sequence[str]) -> Manifest:
-    """The plan's points have no such names. What was called is said by the options."""
+    """The manifest without private facts. Its points have none. The command is left out: the
+    options tell what was asked for.
+    """
     asked = str(manifest.options.get("suite", ""))
     known = replace(
         manifest,
@@ -91,7 +94,7 @@ def _manifest(manifest: Manifest, names: Sequence[str]) -> Manifest:
 
 
 def _hidden(paths: Any) -> Any:
-    """A path, several, or some by name; empty ones as they are."""
+    """Hide one path, several paths, or paths by name. Empty paths stay empty."""
     if isinstance(paths, dict):
         return {name: _hidden(path) for name, path in paths.items()}
     if isinstance(paths, str):

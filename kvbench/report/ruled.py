@@ -9,7 +9,9 @@ import pandas as pd
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """Where its values are, what stands above them, and how one is written."""
+    """A column of a table. `name`: of the DataFrame's column. `head`: text above it. `write`: turns
+    a value into text.
+    """
 
     name: str
     head: str
@@ -17,7 +19,7 @@ class Column:
 
 
 def ruled(table: pd.DataFrame, columns: Sequence[Column]) -> list[str]:
-    """Numbers stand to the right, words to the left; what is not known is left blank."""
+    """The table as lines: numbers aligned right, words left, unknown values blank."""
     drawn = []
     for column in columns:
         values = table[column.name]

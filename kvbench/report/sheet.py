@@ -1,6 +1,4 @@
-"""A table for people: cells as they are read and as they sort, from rows and a column's way of
-writing.
-"""
+"""A table for people: each cell has a text and a value to sort by, made from rows of facts."""
 
 import math
 from collections.abc import Callable, Mapping, Sequence
@@ -14,13 +12,13 @@ from kvbench.report.words.phrases import between
 
 _Row = Mapping[str, Any]
 _Read = str | Callable[[_Row], Any]
-# by head: where a row's value is, and how it is written
+# by head: the key of a row's value, or a function that reads it; and how to write the value
 Columns = dict[str, tuple[_Read, Callable[[Any], str]]]
 
 
 @dataclass(frozen=True, slots=True)
 class Cell:
-    """`text` as people read it; `order` to sort by, a number or a text."""
+    """A cell: the `text` to show, and `order`, a number or a text to sort by."""
 
     text: str
     order: float | str
@@ -28,7 +26,9 @@ class Cell:
 
 @dataclass(frozen=True, slots=True)
 class Sheet:
-    """`facts`: for each row, words to filter by; `places`: the number of its point, or none."""
+    """A table. `facts`: for each row, words to filter by. `places`: for each row, the number of its
+    point, or None.
+    """
 
     name: str
     title: str
@@ -58,14 +58,14 @@ def sheet(
 
 
 def plain(*names: str) -> Columns:
-    """Columns of words and counts, which are named as they are in the rows."""
+    """Columns whose head is the key of the rows, such as columns of words and counts."""
     return {name: (name, str) for name in names}
 
 
 def interval(
     name: str, write: Callable[[Any], str] | None = None
 ) -> tuple[_Read, Callable[[Any], str]]:
-    """Both ends in one cell, sorted by the lower one."""
+    """A column of intervals: both ends in one cell, sorted by the low end."""
 
     def read(row: _Row) -> Cell | None:
         low, high = row[f"{name}_low"], row[f"{name}_high"]
@@ -77,7 +77,7 @@ def interval(
 
 
 def cell(value: Any, write: Callable[[Any], str] = str) -> Cell:
-    """Empty where nothing is known."""
+    """The cell of a value; empty if the value is not known."""
     if isinstance(value, Cell):
         return value
     if not known(value):

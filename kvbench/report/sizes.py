@@ -1,4 +1,4 @@
-"""What a cache takes, and where a decoder's buffers lie, as lines of a terminal."""
+"""kvbench size: the size of a cache, and where a decoder's buffers lie, as lines of a terminal."""
 
 import re
 import textwrap
@@ -58,7 +58,7 @@ _REASONS = {
 
 
 def size_text(found: Size, plan: ArenaMap | None = None) -> list[str]:
-    """`plan`: where the buffers of the decoder lie."""
+    """The size of a cache as lines. `plan`: the decoder's buffers, for --map."""
     rungs = [
         asdict(each) | {"size": size(each.bytes), "own": "this model" if each.own else ""}
         for each in found.ladder
@@ -121,18 +121,18 @@ def _reserved(found: Size) -> str:
 
 
 def map_text(found: ArenaMap) -> list[str]:
-    """A line for each buffer, and what the kinds of them take."""
+    """A line for each buffer, then the share of each kind of buffer."""
     rows = [asdict(each) | {"shape": str(list(each.shape))} for each in found.buffers]
     kinds = ", ".join(f"{kind} {taken.share:.1%}" for kind, taken in found.kinds.items())
     share = found.buffer("kv_cache").size / found.total
-    fenced = ", a canary of 0xDEADBEEF behind each" if found.buffers[0].canary else ""
+    fenced = ", a canary of 0xDEADBEEF behind each buffer" if found.buffers[0].canary else ""
     return [
         *ruled(pd.DataFrame(rows), _BUFFERS),
         "",
         f"{found.total:,} B ({size(found.total)}) in all, of which the cache is {share:.1%}",
         f"by kind: {kinds}",
         (
-            f"{found.model}, {found.context} tokens, cache {found.dtype}; every buffer at a"
-            f" multiple of {found.align}{fenced}"
+            f"{found.model}, {found.context} tokens, cache {found.dtype}; each buffer starts at a"
+            f" multiple of {found.align} bytes{fenced}"
         ),
     ]

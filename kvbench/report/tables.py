@@ -1,6 +1,4 @@
-"""The tables of a run: which columns they have, and in what units. What is said above them stands
-in tables.toml.
-"""
+"""The tables of a run: their columns and units. Their titles and texts are in tables.toml."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, replace
@@ -37,7 +35,7 @@ FILTERS = ("op", "layout", "dtype", "residency", "threads", "regime")
 
 
 def dtypes(found: Answers) -> Sheet:
-    """The fastest kernel of each, for the workload of the first screen."""
+    """A row for the fastest kernel of each dtype, for the workload of the first screen."""
     kinds = dict.fromkeys(name for row in found.decodes.rows for name in row.format_errors)
     columns: Columns = {
         **plain("dtype"),
@@ -59,7 +57,7 @@ def dtypes(found: Answers) -> Sheet:
 
 
 def steps(found: Answers) -> Sheet:
-    """Whole steps, that of the page's workload first."""
+    """A row for each whole step; the step of the page's workload is first."""
     kinds = dict.fromkeys(part.part for row in found.steps.rows for part in row.parts)
     columns: Columns = {
         **plain("model", "dtype"),
@@ -106,7 +104,7 @@ def fits(found: Answers) -> Sheet:
 
 
 def serving(found: Findings) -> Sheet:
-    """Each batch, each way. What padding costs stands with the padded one."""
+    """A row for each batch and way. The padded way has the cost of padding."""
     columns: Columns = {
         **plain("dtype", "layout"),
         "requests": ("batch", str),
@@ -131,7 +129,7 @@ def serving(found: Findings) -> Sheet:
 
 
 def _held(row: Mapping[str, Any]) -> Cell:
-    """Of the shortest and the longest request."""
+    """Tokens of the shortest and the longest request."""
     ends = dict.fromkeys((f"{row['shortest']:,}", f"{row['longest']:,}"))
     return Cell(" to ".join(ends), row["longest"])
 
@@ -166,8 +164,8 @@ def points(found: Findings) -> Sheet:
 
 
 def tokens_of(found: Findings) -> dict[str, float]:
-    """Tokens per second by a point's name: of the first screen's model, or of another with such
-    layers.
+    """Tokens per second by a point's name: for the first screen's model if it has such layers, else
+    for another model.
     """
     rows = found.tokens[found.tokens["tokens_per_second"].notna()]
     own = rows["model"].str.split(", ").map(lambda names: found.answers.workload.model in names)
@@ -188,7 +186,7 @@ _OPEN_L3 = (Claim.NOT_TESTABLE, Claim.UNSTABLE)
 
 
 def _notes(row: Mapping[str, Any]) -> str:
-    """All that should make a reader look twice."""
+    """Notes on anything unusual about a point."""
     is_open = row["regime"] == "L3" and row["l3"] in _OPEN_L3
     notes = (
         (row["error"], row["error"]),
@@ -293,7 +291,7 @@ def provenance(manifest: Manifest) -> Sheet:
     return titled("provenance", plain("what", "value"), rows)
 
 
-_COLUMNS: dict[str, Columns] = {  # of tables that are findings as they are
+_COLUMNS: dict[str, Columns] = {  # tables that show a table of the findings without changes
     "peers": {
         **plain("model", "dtype", "threads", "context"),
         "queries": ("q_len", str),
@@ -332,7 +330,7 @@ _COLUMNS: dict[str, Columns] = {  # of tables that are findings as they are
 }
 
 
-_DIGITS = 16  # of a digest
+_DIGITS = 16  # shown digits of a digest
 _CELL = plain("model", "dtype", "threads", "context") | {
     "queries": ("q_len", str),
     "attends": ("attends", str),
@@ -340,7 +338,7 @@ _CELL = plain("model", "dtype", "threads", "context") | {
 
 
 def peers(found: Beside) -> tuple[Sheet, Sheet, Sheet]:
-    """The fastest peer of each cell, builds of one engine, and who took part."""
+    """Three tables: the fastest peer of each cell, builds of one engine, and all engines."""
     least: Columns = {
         **_CELL,
         **plain("fastest peer"),

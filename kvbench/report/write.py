@@ -1,4 +1,4 @@
-"""A report as files: its pages, and each figure as .svg, .png and the .csv of what it shows."""
+"""Write a report: its pages, and each figure as .svg, .png and a .csv of its numbers."""
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
@@ -23,11 +23,13 @@ PAGE, FIGURES = "index.html", "figures"
 BESIDE = "report"  # the folder in a run directory
 _DPI = 110
 _AGAIN = "then call kvbench report again"
-_NO_NAME = re.compile(r"[^\w.-]+")  # what no folder or link should have in it
+_NO_NAME = re.compile(r"[^\w.-]+")  # characters that names of folders should not have
 
 
 def write(folder: Path, studies: Sequence[tuple[Findings, Manifest]]) -> Path:
-    """The path of the first page. Of several runs each has a page below it."""
+    """Write the report, and return the path of its first page. Several runs get a page each, and
+    one page that compares them.
+    """
     if len(studies) == 1:
         found, manifest = studies[0]
         with writing(folder, _AGAIN):
@@ -67,7 +69,9 @@ def write(folder: Path, studies: Sequence[tuple[Findings, Manifest]]) -> Path:
 
 
 def write_history(folder: Path, pasts: Sequence[Past], notes: Sequence[str]) -> Path:
-    """The path of the page. Each machine has a figure of families, and one of points."""
+    """Write the page of a history, and return its path. Each machine gets a figure of families and
+    a figure of points.
+    """
     every = [past.fingerprint + trend.series.point for past in pasts for trend in past.trends]
     places, figures = {name: number for number, name in enumerate(every)}, []
     for number, past in enumerate(pasts, 1):
@@ -94,11 +98,11 @@ def write_history(folder: Path, pasts: Sequence[Past], notes: Sequence[str]) -> 
 
 
 def own(folder: Path) -> Path:
-    """A part of a run or of a report, out of which a link would lead."""
+    """The folder, which is a part of a run or report. A link is refused: it would lead outside."""
     if folder.is_symlink():
         raise Unwritable(
             f"cannot write {folder}: it is a link",
-            "take it away, or name another folder with --out",
+            "remove the link, or name another folder with --out",
         )
     return folder
 
@@ -122,8 +126,8 @@ def _drawn(folder: Path, figures: Iterable[Figure]) -> Iterator[Drawn]:
 
 
 def _pictures(folder: Path, figure: Figure) -> str:
-    """The .svg, whose text this is, and the .png. It is laid out once, for that takes as long as
-    drawing does, with letters as wide as on a page.
+    """Write the .svg and the .png, and return the text of the .svg. The figure is laid out only
+    once, because that takes as long as drawing; letters are as wide as on a page.
     """
     canvas = figure.canvas()
     with styled(**{"text.hinting": "no_hinting"}):

@@ -1,3 +1,3 @@
-"""What a cache costs, by arithmetic alone: bytes, what fits where, and how a decoder's memory is
-laid out.
+"""The cost of a cache by arithmetic alone: bytes, what fits where, and the layout of a decoder's
+memory.
 """

@@ -1,5 +1,5 @@
-"""A decoder's cache by the formula: which layers hold how many tokens, and what a row of one takes.
-And what the library takes for it, byte for byte.
+"""A decoder's cache: its bytes by the formula (tokens of each layer, bytes of a row), and the bytes
+that the library allocates for it.
 """
 
 from collections import Counter
@@ -30,10 +30,10 @@ _FROM_ONE = (
     "block_tokens",
     "capacity",
 )
-_BASE = 4096  # bytes of a page, where the machine does not say
-# bytes of an entry of the processor's page tables; a table fills a base page, and maps a huge one
+_BASE = 4096  # bytes of a page, if the machine does not say
+# bytes of an entry of the processor's page tables; one table fills a base page and maps a huge page
 _ENTRY = 8
-_SPARED = 32 << 20  # larger huge pages are not filled up for less than one
+_SPARED = 32 << 20  # larger huge pages are not used for rounding
 _NUMBER = 4  # bytes of a block's number in a page table
 _PADDING = ("row_padding", "head_padding", "line_rounding")
 _PARTS = ("rows", "scales", "unused", "block_rounding", *_PADDING)
@@ -41,9 +41,9 @@ _PARTS = ("rows", "scales", "unused", "block_rounding", *_PADDING)
 
 @dataclass(frozen=True, slots=True)
 class RowBytes:
-    """Bytes of one side of one token in one KV head: its elements, its scale, and what the elements
-    have to themselves.
-    `each`: of an element, or of a block of a packed row.
+    """Bytes of K or V of one token in one KV head. `data`: of its elements. `scale`: of its scale.
+    `padded`: of its elements with padding. `each`: of one element, or of one block of a packed row;
+    `noun`: which of them.
     """
 
     noun: str
@@ -58,7 +58,7 @@ class RowBytes:
 
 
 def rows(decoder: Decoder) -> tuple[RowBytes, ...]:
-    """Of K and of V as the library lays them, or of what is both."""
+    """Bytes of a row of K and of V, as the library lays them out; of one row if it holds both."""
     by_channel = decoder.k_scale == CHANNEL
     found = _rows(decoder.head_dim, decoder.v_dim, decoder.dtype, decoder.scale, by_channel)
     return found[: decoder.sides]
@@ -81,6 +81,7 @@ def _row(plane: Any, dim: int, dtype: str) -> RowBytes:
 
 
 def refuse_nonsense(decoder: Decoder) -> None:
+    """Refuse a decoder with values that no cache can have."""
     _refuse_scales(decoder)
     for name in (*_FROM_ZERO, *_FROM_ONE):
         value, least = getattr(decoder, name), int(name in _FROM_ONE)
@@ -90,8 +91,8 @@ def refuse_nonsense(decoder: Decoder) -> None:
     q_heads, kv_heads = decoder.q_heads, decoder.kv_heads
     if q_heads % kv_heads:
         raise BadArgument(
-            f"{q_heads} query heads do not divide into {kv_heads} KV heads",
-            "a divisor of --q-heads",
+            f"{q_heads} query heads cannot be shared evenly by {kv_heads} KV heads",
+            "let --kv-heads divide --q-heads",
         )
     if decoder.ephemeral > decoder.layers:
         raise BadArgument(
@@ -107,24 +108,24 @@ def refuse_nonsense(decoder: Decoder) -> None:
 
 
 def _refuse_scales(decoder: Decoder) -> None:
-    """Of K by channel where it has none of its own for each token."""
+    """Refuse scales of K by channel for a format without a scale of its own for each token."""
     k, _ = apart(decoder.dtype)
     if decoder.k_scale not in K_SCALES:
         raise unknown_word("--k-scale", decoder.k_scale, K_SCALES)
     if decoder.k_scale == CHANNEL and not rows(replace(decoder, k_scale=TOKEN, dtype=k))[0].scale:
         raise BadArgument(
             f"--k-scale {CHANNEL}: rows of K in {k} have no scale of their own",
-            "a dtype that has, such as i8",
+            "use a dtype with scales, such as i8",
         )
 
 
 def kept(decoder: Decoder) -> int:
-    """Its persistent layers."""
+    """The number of layers that keep K and V."""
     return decoder.layers - decoder.ephemeral
 
 
 def parts(decoder: Decoder) -> tuple[Layers, ...]:
-    """Those that are alike, those that attend to most first; of no kind there are none."""
+    """Groups of equal layers, those that attend to most tokens first. Empty groups are left out."""
     sliding, found = sliding_layers(decoder, decoder.context), []
     for count, window in ((kept(decoder) - sliding, 0), (sliding, decoder.window)):
         read = min(window or decoder.context, decoder.context)
@@ -138,7 +139,7 @@ def parts(decoder: Decoder) -> tuple[Layers, ...]:
 
 
 def sliding_layers(decoder: Decoder, context: int) -> int:
-    """How many leave some of so many tokens out."""
+    """The number of layers whose window is shorter than `context`."""
     heads = (decoder.q_heads, decoder.kv_heads, decoder.head_dim)
     shape = Geometry(
         decoder.model, kept(decoder), *heads, context, decoder.window, decoder.window_every
@@ -147,17 +148,18 @@ def sliding_layers(decoder: Decoder, context: int) -> int:
 
 
 def growing_layers(decoder: Decoder) -> int:
-    """How many hold more after one more token."""
+    """The number of layers that hold more after one more token."""
     roomy = decoder.capacity is not None and decoder.context < decoder.capacity
     return kept(decoder) - (0 if roomy else sliding_layers(decoder, decoder.context + 1))
 
 
 def cache_bytes(decoder: Decoder) -> int:
+    """Bytes of the cache by the formula, in all layers."""
     return sum(layers.count * layers.bytes for layers in parts(decoder))
 
 
 def streamed_bytes(decoder: Decoder) -> int:
-    """K, V and scales that one decode step reads."""
+    """Bytes of K, V and scales that one decode step reads."""
     return sum(
         layers.count * layers.bytes // layers.held * layers.read for layers in parts(decoder)
     )
@@ -169,7 +171,7 @@ def token_bytes(decoder: Decoder) -> int:
 
 
 def sides(decoder: Decoder) -> tuple[Side, ...]:
-    """K and V, or what is both, over all layers and sequences."""
+    """Bytes of K and of V over all layers and sequences; one side if a row holds both."""
     dims = decoder.head_dim, decoder.v_dim or decoder.head_dim
     tokens = decoder.batch * sum(layers.count * layers.held for layers in parts(decoder))
     return tuple(
@@ -179,28 +181,28 @@ def sides(decoder: Decoder) -> tuple[Side, ...]:
 
 
 def intensity(decoder: Decoder) -> float:
-    """FLOP for each byte that a decode reads of the cache: every query head of a group multiplies
-    each element that it reads, and adds the product.
+    """FLOP for each byte that a decode reads from the cache: each query head of a group multiplies
+    each element and adds the product.
     """
     return _flops(decoder) / token_bytes(decoder)
 
 
 def _flops(decoder: Decoder) -> int:
-    """Of one token in one layer: for each query head a product and a sum with every element of K,
-    and of V.
+    """FLOP for one token in one layer: for each query head, a product and a sum with each element
+    of K and of V.
     """
     width_of_v = decoder.latent or decoder.v_dim or decoder.head_dim
     return 2 * decoder.q_heads * (decoder.head_dim + width_of_v)
 
 
 def flops(decoder: Decoder) -> int:
-    """Of one sequence, all layers."""
+    """FLOP of a decode step of one sequence, in all layers."""
     return sum(layers.count * layers.read for layers in parts(decoder)) * _flops(decoder)
 
 
 def formula(decoder: Decoder) -> str:
-    """With the numbers in it: "2 (K, V) x 28 layers x 8 KV heads x 1,024 tokens x 128 elements x 4
-    bytes".
+    """The formula with its numbers: "2 (K, V) x 28 layers x 8 KV heads x 1,024 tokens x 128
+    elements x 4 bytes".
     """
     return " x ".join(_factors(decoder))
 
@@ -239,7 +241,7 @@ def _many(count: int, noun: str) -> str:
 
 
 def allocated(decoder: Decoder, machine: Machine) -> Allocated:
-    """All layers in one block of memory, on transparent huge pages."""
+    """The bytes allocated for all layers in one block of memory, on transparent huge pages."""
     found: Counter[str] = Counter()
     for layers in parts(decoder):
         for name, count in _of_layer(decoder, layers).items():
@@ -256,14 +258,14 @@ def allocated(decoder: Decoder, machine: Machine) -> Allocated:
 
 
 def layer_bytes(decoder: Decoder, layers: Layers) -> tuple[int, int]:
-    """As the library says; and those of it in which no row can lie."""
+    """Bytes of a layer, as the library says; and how many of them are padding."""
     found = _of_layer(decoder, layers)
     return sum(found.values()), sum(found[name] for name in _PADDING)
 
 
 def block_bytes(decoder: Decoder) -> tuple[int, int]:
-    """Bytes of a block in one layer, even where the decoder has none; and how many of them are
-    padding.
+    """Bytes of a block in one layer, and how many of them are padding. A decoder without blocks is
+    treated as if its cache were paged.
     """
     layouts = (decoder.layout, *default_library().words("layout"))
     pooled = replace(
@@ -275,7 +277,7 @@ def block_bytes(decoder: Decoder) -> tuple[int, int]:
 
 
 def blocks(decoder: Decoder) -> Blocks | None:
-    """None where no table stands between tokens and rows."""
+    """The blocks of a paged cache; None for other layouts."""
     if not Cache.is_paged(decoder.layout) or not (found := parts(decoder)):
         return None
     cache, (each, _) = _plan(decoder, found[0].capacity), block_bytes(decoder)
@@ -292,7 +294,9 @@ def _plan(decoder: Decoder, capacity: int) -> Any:
 
 
 def _of_layer(decoder: Decoder, layers: Layers) -> Counter[str]:
-    """`places`: slots of a sequence, more than its capacity where whole blocks are taken."""
+    """Bytes of a layer by what they are for. `places`: slots of a sequence; more than its capacity
+    if the last block is not full.
+    """
     cache, found = _plan(decoder, layers.capacity), Counter[str]()
     paged, lanes = cache.table_stride * cache.block_tokens, -(-cache.capacity // LANES) * LANES
     transposed = default_library().cell(decoder.layout, apart(decoder.dtype)[0], "k")
@@ -314,7 +318,7 @@ def _of_layer(decoder: Decoder, layers: Layers) -> Counter[str]:
 
 
 def _huge_page(machine: Machine) -> int:
-    """Bytes to whose multiples the memory grows."""
+    """Bytes of a page: memory is allocated in multiples of it."""
     fact = machine.facts.get("page_bytes")
     base = fact.value if fact and isinstance(fact.value, int) and fact.value > 0 else _BASE
     huge = base * (base // _ENTRY)

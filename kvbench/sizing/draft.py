@@ -1,4 +1,4 @@
-"""What is asked of drafting: how many tokens, how often they are accepted, and what they cost."""
+"""The options of drafting: how many tokens, how often they are accepted, and what they cost."""
 
 import re
 from dataclasses import dataclass
@@ -23,13 +23,13 @@ _UNITS = {
     **dict.fromkeys(("M", "MiB"), (BYTES, float(MIB))),
     **dict.fromkeys(("G", "GiB"), (BYTES, float(GIB))),
 }
-_FALLS = "shares of all steps, such as .7,.45,.33,.21: a draft needs all before it"
+_FALLS = "shares of all steps, such as .7,.45,.33,.21; a draft counts only if all before it do"
 
 
 @dataclass(frozen=True, slots=True)
 class Cost:
-    """Of drafting for a step: a share of a plain step, seconds, or bytes of weights, which are read
-    for each drafted token.
+    """The cost of drafting for one step: a share of a plain step, seconds, or bytes of weights that
+    are read for each drafted token.
     """
 
     unit: str
@@ -38,8 +38,8 @@ class Cost:
 
 @dataclass(frozen=True, slots=True)
 class Draft:
-    """`accept`: of each draft the share of steps that accept it. `powers`: one share was given, of
-    which these are powers.
+    """Drafting, as asked for. `accept`: for each draft, the share of steps that accept it.
+    `powers`: only one share was given, and these are its powers.
     """
 
     drafts: int
@@ -49,17 +49,17 @@ class Draft:
 
     @property
     def queries(self) -> int:
-        """Of a step that verifies: of the newest token, and of each draft."""
+        """Queries of a step that verifies: one for the newest token, and one for each draft."""
         return self.drafts + 1
 
     @property
     def yields(self) -> float:
-        """Tokens of such a step, on average."""
+        """Tokens that such a step gives, on average."""
         return 1 + sum(self.accept)
 
 
 def asked(drafts: int, accept: str, cost: str | None) -> Draft:
-    """As the options have them."""
+    """Parse the options of drafting."""
     if not 0 < drafts <= _MOST:
         raise BadArgument(f"--draft is {drafts}", f"1 to {_MOST} tokens")
     shares = tuple(map(_share, accept.split(",")))
@@ -67,8 +67,8 @@ def asked(drafts: int, accept: str, cost: str | None) -> Draft:
         shares = tuple(shares[0] ** place for place in range(1, drafts + 1))
     if len(shares) != drafts:
         raise BadArgument(
-            f"--accept has {len(shares)} numbers, and --draft is {drafts}",
-            "one for each draft, such as .7,.45, or one for all",
+            f"--accept has {len(shares)} numbers, but --draft is {drafts}",
+            "give one number for each draft, such as .7,.45, or one for all",
         )
     if list(shares) != sorted(shares, reverse=True):
         raise BadArgument("--accept rises from one draft to the next", _FALLS)
@@ -77,7 +77,7 @@ def asked(drafts: int, accept: str, cost: str | None) -> Draft:
 
 def _share(text: str) -> float:
     if not re.fullmatch(_NUMBER, text.strip()) or float(text) > 1:
-        raise BadArgument(f"--accept: {text[:60]!r} is no number from 0 to 1", _FALLS)
+        raise BadArgument(f"--accept: {text[:60]!r} is not a number from 0 to 1", _FALLS)
     return float(text)
 
 

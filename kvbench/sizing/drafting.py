@@ -1,9 +1,9 @@
-"""Whether it pays to draft tokens and verify them together: a step that verifies reads the weights
-and the cache once for all of its queries.
+"""Does it pay to draft tokens and verify them together? A step that verifies reads the weights and
+the cache once for all of its queries.
 
-a step = the weights, read or multiplied, whichever takes longer + attention with so many queries
+a step = the weights, read or multiplied, whichever takes longer + attention with all queries
 
-In what an engine multiplies is not known: in float32, or faster, as bytes or bf16.
+It is not known in which format an engine multiplies: float32, or faster, bytes or bf16.
 """
 
 import math
@@ -36,17 +36,21 @@ from kvbench.sizing.draft import BYTES, SECONDS, SHARE, Draft
 from kvbench.sizing.known import KnownMachine
 from kvbench.units import GB
 
-_FLOP = 2  # of a parameter and a token
-_RANGES = ("plain", "step", "before", "tokens", "times", "spare")  # of a Drafted
+_FLOP = 2  # FLOP for one parameter and one token
+_RANGES = ("plain", "step", "before", "tokens", "times", "spare")  # fields of Drafted
 
 
 def drafted(found: Explained, known: KnownMachine, draft: Draft, dtypes: Sequence[str]) -> Drafting:
-    """`dtypes`: of the cache; none: that of `found`."""
+    """Whether drafting pays, for each dtype of the cache. No `dtypes`: the base dtype of
+    `found`.
+    """
     weights, rate = found.weights, found.best_gbps
     if weights is None:
         raise BadArgument("--draft: the bytes of its weights are not known", "give --weights BYTES")
     if rate is None:
-        raise BadArgument("--draft: no reads of memory are known", "name another --machine")
+        raise BadArgument(
+            "--draft: the run has no reads of memory", "name another run with --machine"
+        )
     words = [each.dtype for each in found.formats]
     if odd := [dtype for dtype in dtypes if dtype not in words]:
         raise unknown_word("--dtype", odd[0], words)
@@ -84,7 +88,7 @@ def _longer(reading: float, multiplying: float | None) -> float:
 
 @dataclass(frozen=True, slots=True)
 class _Speed:
-    """Seconds of the weights, in a step that verifies and in a plain one."""
+    """Seconds for the weights, in a step that verifies and in a plain step."""
 
     weights: float
     plain: float
@@ -92,7 +96,7 @@ class _Speed:
 
 @dataclass(frozen=True, slots=True)
 class _Model:
-    """`speeds`: the slowest first."""
+    """All facts for the prediction. `speeds`: possible times of the weights, the slowest first."""
 
     found: Explained
     known: KnownMachine
@@ -114,8 +118,8 @@ class _Model:
         return replace(found[0], **facts)
 
     def _at(self, speed: _Speed, context: int, cell: Expected, queries: Queries) -> Drafted:
-        """Its verdict is not there yet."""
-        assert cell.seconds is not None  # for reads are known
+        """The prediction for one speed of the weights, without its verdict."""
+        assert cell.seconds is not None  # because reads are known
         batch, yields = self.found.decoder.batch, self.draft.yields
         alone = cell.bytes / (queries.gbps * GB) if queries.gbps else cell.seconds
         plain = speed.plain + cell.seconds
@@ -138,7 +142,9 @@ class _Model:
         )
 
     def _queries(self, context: int, dtype: str) -> Queries:
-        """Of the kernel that is the fastest with so many, of the shape that is nearest."""
+        """How long attention takes with this many queries: of the fastest kernel at the nearest
+        shape.
+        """
         decoder = replace(self.found.decoder, context=context, dtype=dtype)
         queries = self.draft.queries
         timed = pd.DataFrame() if decoder.latent else self.known.with_queries(decoder)
@@ -148,7 +154,7 @@ class _Model:
         return min(kernels, key=_slowness)
 
     def _cost(self, plain: float) -> float | None:
-        """Seconds. The weights of a draft are read once for each of its tokens."""
+        """Seconds of drafting for a step. The draft's weights are read once for each token."""
         cost, rate = self.draft.cost, self.found.best_gbps
         if cost is None:
             return None
@@ -157,7 +163,7 @@ class _Model:
 
 
 def _of_kernel(points: pd.DataFrame, queries: int) -> Queries:
-    """`points`: with several queries, of one kernel and shape."""
+    """How long one kernel takes. `points`: with several queries, all of one kernel and shape."""
     points = points.sort_values("q_len")
     fewer, enough = points[points["q_len"] <= queries], points[points["q_len"] >= queries]
     first = points.iloc[0]
@@ -174,7 +180,7 @@ def _of_kernel(points: pd.DataFrame, queries: int) -> Queries:
 
 
 def _slowness(queries: Queries) -> float:
-    """Seconds of attention for a GB of the cache."""
+    """Seconds of attention for each GB of the cache."""
     assert queries.gbps is not None  # it was timed
     times = queries.times
     return (times.high if times.value is None else times.value) / queries.gbps
@@ -191,7 +197,7 @@ def _falling(found: Range, of: Callable[[float], float]) -> Range:
 
 
 def _enclosing(found: Sequence[Range]) -> Range:
-    """A value is that of all of them."""
+    """The range around all ranges. It has a value only if all ranges have the same value."""
     values = {each.value for each in found}
     value = values.pop() if len(values) == 1 else None
     return Range(value, min(each.low for each in found), max(each.high for each in found))

@@ -1,4 +1,4 @@
-"""An engine's tokens per second on a model, from the attention that a run timed of that engine.
+"""Predict an engine's tokens per second on a model from the measured time of its own attention.
 
 a step = the weights' bytes over plain reads + for each layer the engine's own attention
 """
@@ -20,7 +20,7 @@ from kvbench.sizing.decoder import cache_bytes, parts, token_bytes
 from kvbench.sizing.known import KnownMachine, nearest
 from kvbench.units import GB, counted
 
-_MOST = 0.15  # of what was reached, by which a prediction may be above or below it
+_MOST = 0.15  # share of a measured rate by which a prediction may be off without a remark
 _NEAR = ("group", "head_dim", "kv_heads")
 _EACH = 1000  # tokens
 Asked = tuple[float, int]  # tokens per second, and at how many tokens
@@ -28,8 +28,8 @@ _Line = tuple[float, float]  # seconds where it begins, and for each token
 
 
 def line(contexts: Sequence[int], seconds: Sequence[float]) -> _Line:
-    """Neither below 0, with the least squares of the relative errors. Of one context: through the
-    origin.
+    """Fit a line: its start and slope, both at least 0, by least squares of the relative errors.
+    With a single context, the line goes through the origin.
     """
     times = np.array(seconds, dtype=float)
     rows = np.stack([np.ones_like(times), np.array(contexts, dtype=float)], axis=1)
@@ -41,13 +41,13 @@ def line(contexts: Sequence[int], seconds: Sequence[float]) -> _Line:
 
 @dataclass(frozen=True, slots=True)
 class _Timed:
-    """The lines of the times' medians, and of both ends of their intervals."""
+    """Lines of time over context: of the medians, and of both ends of their intervals."""
 
     attention: Attention
     lines: tuple[_Line, _Line, _Line]
 
     def seconds(self, decoder: Decoder) -> tuple[float, ...]:
-        """Of all layers; those with a window read no more than it."""
+        """Seconds of attention in all layers. Layers with a window read only the window."""
         return tuple(
             sum(layers.count * (start + slope * layers.read) for layers in parts(decoder))
             for start, slope in self.lines
@@ -62,20 +62,30 @@ def predict(
     contexts: Sequence[int],
     asked: Sequence[Asked],
 ) -> Explained:
-    """`dtypes`: of its cache; none: those that the run has. `contexts`: else those asked for, else
-    the run's.
+    """The explanation, with the engine's predicted tokens per second. No `dtypes`: those of the
+    run. No `contexts`: those of the measured rates in `asked`, else those of the run.
     """
     decoder = found.decoder
     if found.read is None:
-        raise BadArgument("--engine: the bytes of its weights are not known", "--weights BYTES")
+        raise BadArgument(
+            "--engine: the bytes of its weights are not known", "give --weights BYTES"
+        )
     if decoder.batch > 1 or decoder.latent:
-        raise BadArgument("--engine: one sequence, with K and V of its own, is predicted", "")
+        raise BadArgument(
+            "--engine predicts one sequence, with K and V in rows of their own",
+            "leave out --users, or name another MODEL",
+        )
     if known.plain_read() is None:
-        raise BadArgument("--engine: no reads of memory are known", "name another --machine")
+        raise BadArgument(
+            "--engine: the run has no reads of memory", "name another run with --machine"
+        )
     timed = _timed(decoder, known, name, dtypes)
     if asked and len(timed) > 1:
         words = ", ".join(each.attention.dtype for each in timed)
-        raise BadArgument(f"--measured: with which cache, of {words}?", "say it: --dtype f16")
+        raise BadArgument(
+            f"--measured: it is not clear with which cache format: {words}",
+            "name it, such as --dtype f16",
+        )
     reached = {context: tokens for tokens, context in asked}
     rows = list[Predicted]()
     for each in timed:
@@ -109,7 +119,7 @@ def _timed(decoder: Decoder, known: KnownMachine, name: str, dtypes: Sequence[st
 
 
 def _line_of(decoder: Decoder, points: pd.DataFrame, layout: str) -> _Timed:
-    """Of several points at one context the fastest."""
+    """The line through an engine's times. Of several points at one context the fastest counts."""
     points = points.sort_values("seconds").drop_duplicates("context").sort_values("context")
     first, contexts = points.iloc[0], tuple(map(int, points["context"]))
     q_heads, kv_heads, head_dim = (int(first[n]) for n in ("q_heads", "kv_heads", "head_dim"))
@@ -170,10 +180,10 @@ def _rows(
 
 
 def _reads(known: KnownMachine, level: str) -> Ceiling:
-    """Of the level that a step lies in, where the run has read from there; else of memory."""
+    """Plain reads of the level in which a step lies, if the run has them; else of memory."""
     found = known.plain_read(level) if level not in NO_LEVEL else None
     found = found or known.plain_read()
-    assert found is not None  # it was asked before
+    assert found is not None  # predict() has checked it
     return found
 
 
@@ -186,7 +196,7 @@ def _held(row: Predicted, tokens: float) -> Held:
 
 
 def _apart(rows: Sequence[Predicted]) -> tuple[Apart, ...]:
-    """Of each format that was measured at several contexts."""
+    """How far measured steps are from the predictions, for formats with several contexts."""
     found = list[Apart]()
     for dtype in dict.fromkeys(row.dtype for row in rows):
         own = [row for row in rows if row.held and row.dtype == dtype]
@@ -200,7 +210,7 @@ def _apart(rows: Sequence[Predicted]) -> tuple[Apart, ...]:
 
 
 def _blamed(row: Predicted, apart: Sequence[Apart]) -> Predicted:
-    """With the part that is off more."""
+    """The prediction, with the part that is further off: attention or all others."""
     own = next((each for each in apart if each.dtype == row.dtype), None)
     if row.held is None or own is None:
         return row

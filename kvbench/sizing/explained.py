@@ -1,5 +1,5 @@
-"""Weights and cache of a model beside what a machine reads, over contexts: what limits, which
-format pays, who fits.
+"""A model's weights and cache against a machine's reads, at each context: what limits, which format
+pays, how many users fit.
 """
 
 import math
@@ -22,8 +22,8 @@ from kvbench.suite import Model
 from kvbench.units import GB
 
 _SHORTEST = 512  # tokens
-_PAYS = 1.05  # times the tokens per second of the 16 bits beside it
-_LEVEL = 1.02  # times faster than what rounds less, by which a format is the fastest
+_PAYS = 1.05  # times the tokens per second with 16 bits: from there a format pays
+_LEVEL = 1.02  # a format counts as faster if it is this many times as fast as one that rounds less
 _L3 = 3
 
 
@@ -40,7 +40,9 @@ def decoder_of(name: str, model: Model, batch: int) -> Decoder:
 
 @dataclass(frozen=True, slots=True)
 class _Wall:
-    """`read`: bytes of weights that a step reads. `dtypes`: those that are told of."""
+    """All facts for an explanation. `read`: bytes of weights that a step reads. `dtypes`: formats
+    to show.
+    """
 
     decoder: Decoder
     known: KnownMachine
@@ -53,11 +55,11 @@ class _Wall:
         return replace(self.decoder, context=context, dtype=dtype)
 
     def point(self, decoder: Decoder) -> pd.Series | None:
-        """The decode that it goes by."""
+        """The measured decode whose rate is used."""
         return None if decoder.latent else self.known.fastest(decoder)
 
     def seconds(self, count: float) -> float | None:
-        """Of the best read."""
+        """Seconds of the best read of so many bytes."""
         return count / (self.reads.median * GB) if self.reads else None
 
     def cell(self, context: int, dtype: str) -> Expected:
@@ -93,15 +95,13 @@ class _Wall:
         return replace(found, best=best.dtype)
 
     def _computing(self, decoder: Decoder) -> float:
-        """Seconds that the multiply-adds take at least, of a cache that no measured kernel
-        walks.
-        """
+        """Seconds that multiply-adds take at least, for a cache that no measured kernel walks."""
         if not decoder.latent or not self.known.gflops:
             return 0.0
         return decoder.batch * flops(decoder) / (self.known.gflops * GB)
 
     def overtakes(self, dtype: str) -> int | None:
-        """The shortest context at which the cache is no less than the weights."""
+        """The shortest context at which a step reads at least as much cache as weights."""
         if self.read is None:
             return None
         contexts = range(1, self.decoder.context + 1)
@@ -119,9 +119,9 @@ def explain(
     asked: tuple[float, int] | None,
     dtypes: Sequence[str] = (),
 ) -> Explained:
-    """`given`: bytes of weights that a step reads, in place of the model's own. `asked`: tokens per
-    second that somebody measured, and at which context. `dtypes`: as shown() has them; none: those
-    of the library.
+    """Explain what limits the model. `given`: bytes of weights that a step reads, instead of the
+    model's own. `asked`: tokens per second that the user measured, and the context. `dtypes`: as
+    shown() returns them; empty: all of the library.
     """
     decoder, weights = decoder_of(name, model, batch), model.weights
     if given is not None:
@@ -185,7 +185,7 @@ def _format(wall: _Wall, dtype: str, rows: tuple[Row, ...]) -> Format:
 
 
 def _within_l3(decoder: Decoder, known: KnownMachine) -> int | None:
-    """A slice that always fits does so up to the longest context."""
+    """The longest context whose slice fits in L3, at most the model's longest context."""
     found = [level.context for level in fit(decoder, known).levels if level.level == _L3]
     return min(decoder.context, found[0] or decoder.context) if found else None
 
@@ -196,7 +196,9 @@ def _measured(wall: _Wall, tokens: float, context: int) -> Measured:
             "--measured: the bytes of its weights are not known", "give --weights BYTES"
         )
     if wall.reads is None:
-        raise BadArgument("--measured: no reads of memory are known", "name another --machine")
+        raise BadArgument(
+            "--measured: the run has no reads of memory", "name another run with --machine"
+        )
     if context > wall.decoder.context:
         raise BadArgument(
             f"--measured: {context} tokens", f"at most the model's {wall.decoder.context}"
@@ -205,7 +207,7 @@ def _measured(wall: _Wall, tokens: float, context: int) -> Measured:
     base, batch, step = row.of(wall.decoder.dtype), wall.decoder.batch, wall.decoder.batch / tokens
     best, rate = row.of(row.best), wall.reads.median * GB
     least, weights = base.bytes / rate, wall.read / rate
-    assert base.most is not None and best.seconds is not None  # for reads are known
+    assert base.most is not None and best.seconds is not None  # because reads are known
     missing = step - batch / base.most
     low, high = step + min(0.0, best.seconds - least), min(step, weights + best.seconds)
     return Measured(

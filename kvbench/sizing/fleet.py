@@ -1,6 +1,5 @@
-"""Many users: what they take together, how many fit a memory, and what it wastes to reserve room
-ahead for sequences of several lengths: all alike, evenly between two lengths, or as a file lists
-them.
+"""Many users: their memory together, how many fit, and the waste of reserving room for sequences of
+several lengths (one length, evenly between two lengths, or listed in a file).
 """
 
 import re
@@ -13,14 +12,16 @@ from kvbench.model.size import Admission, Decoder, Fleet, Reservation, Reserved,
 from kvbench.sizing import decoder as of
 from kvbench.units import COUNT, size, whole
 
-# KV heads of the rung between, for a model whose own are as many as its query heads, or one
+# KV heads of the rung in the middle, for a model with MHA or MQA
 _GROUPED = 8
 _FORM = "uniform:A-B, fixed:N, or a file of whole numbers"
 _LARGEST = 1 << 31
 
 
 def ladder(decoder: Decoder) -> tuple[Rung, ...]:
-    """The model with a KV head for each query head, with groups, and with one for all."""
+    """The model with a KV head for each query head (MHA), for each group (GQA), and with one for
+    all (MQA).
+    """
     most, own = decoder.q_heads, decoder.kv_heads
     between = own if 1 < own < most else _GROUPED
     names = {most: "MHA"} if most > 1 else {}
@@ -47,7 +48,9 @@ def fleet(decoder: Decoder, replicas: int, weights: int | None) -> Fleet:
 
 @dataclass(frozen=True, slots=True)
 class Lengths:
-    """`runs`: first length, last length, sequences of each length between them. Sums are exact."""
+    """Lengths of sequences. `runs`: first length, last length, and the number of sequences of each
+    length between them. Sums are exact.
+    """
 
     name: str
     runs: tuple[tuple[int, int, int], ...]
@@ -57,8 +60,8 @@ class Lengths:
         return sum((last - first + 1) * each for first, last, each in self.runs)
 
     def tokens(self, window: int = 0, step: int = 1) -> int:
-        """Tokens of all sequences together, from each no more than the last `window` (0: all),
-        rounded up to steps.
+        """Tokens of all sequences together. Each counts at most `window` tokens (0: all), rounded
+        up to multiples of `step`.
         """
         each = (
             (_sum(last, window, step) - _sum(first - 1, window, step), count)
@@ -113,8 +116,8 @@ def admission(decoder: Decoder, budget: int | None, lengths: Lengths | None) -> 
 
 
 def _tokens(decoder: Decoder, budget: int) -> int | None:
-    """The longest sequence that fits, each layer holding what it has room for. None: it can go on
-    for ever.
+    """The longest sequence that fits, if each layer holds as much as it has room for. None: no
+    limit.
     """
     each, layers = of.token_bytes(decoder), of.kept(decoder)
     rings = of.sliding_layers(decoder, decoder.window + 1)
@@ -154,7 +157,7 @@ def _reservation(decoder: Decoder, budget: int | None, lengths: Lengths) -> Rese
 
 
 def _ahead(alone: Decoder) -> tuple[int, int]:
-    """What is allocated for one sequence, however much of it is used; and its padding."""
+    """Bytes allocated for one sequence of any length, and how many of them are padding."""
     each = [(layers.count, *of.layer_bytes(alone, layers)) for layers in of.parts(alone)]
     return sum(count * taken for count, taken, _ in each), sum(
         count * padding for count, _, padding in each

@@ -13,8 +13,8 @@ from kvbench.sizing.decoder import kept, token_bytes
 
 
 def shown(asked: Sequence[str], among_all: bool) -> tuple[str, ...]:
-    """The formats that are told of: those asked for, with the halves of pairs, beside the usual
-    one. among_all: and all that the library has.
+    """The formats to show: the default, those asked for, and the halves of pairs. `among_all`: also
+    all formats of the library.
     """
     words = default_library().words("dtype")
     found = [half for dtype in asked for half in apart(dtype)]
@@ -25,7 +25,7 @@ def shown(asked: Sequence[str], among_all: bool) -> tuple[str, ...]:
 
 
 def beside_halves(found: Explained, context: int) -> tuple[Beside, ...]:
-    """Of each pair that is told of, at the longest of the contexts up to that one."""
+    """Each shown pair beside its halves, at the longest context of the table up to `context`."""
     row = max(
         (row for row in found.rows if row.context <= context),
         key=lambda row: row.context,

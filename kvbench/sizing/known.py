@@ -1,6 +1,4 @@
-"""What is known of a machine that is to decode: its caches, and what its own reads and decodes
-reached where it was measured.
-"""
+"""Facts on a machine: its caches, and, if it was measured, the rates of its reads and decodes."""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -33,14 +31,14 @@ from kvbench.units import GB, counted, cpu_text, size
 
 _HINT = "name a run directory, or a file that kvbench machine --json has printed"
 _DRAM, _NOTHING = "DRAM", "nothing was measured: name a run with --machine"
-_SHAPE = ("group", "head_dim", "context")  # in which a point is near, in this order
+_SHAPE = ("group", "head_dim", "context")  # columns to find the nearest point by, in this order
 _PROBE, _CEILING = ([field.name for field in fields(kind)] for kind in (Probe, Ceiling))
 
 
 @dataclass(frozen=True, slots=True)
 class KnownMachine:
-    """One thread runs on each of `cpus`. `reads`: what these threads reached, on one kind of pages;
-    none where nothing was measured.
+    """A machine with one thread on each of `cpus`. `reads`: rates of these threads on one kind of
+    pages; empty if nothing was measured.
     """
 
     name: str
@@ -57,18 +55,19 @@ class KnownMachine:
         return classify(self.machine, self.cpus, footprint)
 
     def best_read(self, level: str) -> Ceiling | None:
-        """Of the level, in whatever form."""
+        """The fastest read of the level, in any form."""
         own = (ceiling for ceiling in self.reads if ceiling.level == level)
         return max(own, key=lambda each: each.median, default=None)
 
     def plain_read(self, level: str = _DRAM) -> Ceiling | None:
-        """Of memory, or of a cache."""
+        """The plain read of memory, or of a cache level."""
         own = (each for each in self.reads if (each.level, each.form) == (level, PLAIN))
         return max(own, key=lambda each: each.median, default=None)
 
     def decoded(self, decoder: Decoder, count: int) -> Bound | None:
-        """At the rate of the fastest decode of this format, layout and group from where `count`
-        bytes lie, at the context that is nearest; None where none was measured.
+        """Tokens per second at the rate of a measured decode: the fastest of this format, layout
+        and group from the level where `count` bytes lie, at the nearest context. None if there is
+        no such decode.
         """
         level = self.regime(count).word
         best = (
@@ -84,14 +83,14 @@ class KnownMachine:
         return Bound(count, level, footprint, gbps, tokens, low, high, decode=best["short"])
 
     def fastest(self, decoder: Decoder) -> pd.Series | None:
-        """The point that decodes this format fastest from memory, in any layout; of a shape that is
-        near. Of those that a report answers with, it is that one.
+        """The fastest decode of this format from memory at the nearest shape, in any layout. If the
+        report's answer is among these points, it is that point.
         """
         return self._best(decoder, _DRAM, (), _SHAPE)
 
     def with_queries(self, decoder: Decoder) -> pd.DataFrame:
-        """Decodes of this format from memory that were timed with several queries, too; of a shape
-        that is near.
+        """Decodes of this format from memory that were also timed with several queries, at the
+        nearest shape.
         """
         if self.queries is None:
             return pd.DataFrame()
@@ -99,9 +98,9 @@ class KnownMachine:
         return nearest(self.queries[alike & (self.queries["regime"] == _DRAM)], decoder, _SHAPE)
 
     def core_rate(self, decoder: Decoder) -> tuple[float, float] | None:
-        """GB/s of K, V and scales that one core decodes from a private cache, of that point, and
-        how many times as many bytes it moves with its query and output. None where it was not
-        timed. The core allows what was reached from memory, too.
+        """GB/s of K, V and scales that one core decodes from a private cache, for the point of
+        fastest(); and the ratio of all its bytes, with query and output, to these. At least the
+        rate from memory. None if its core speed was not timed.
         """
         best = self.fastest(decoder)
         if best is None or pd.isna(best["core_fraction"]):
@@ -125,14 +124,16 @@ class KnownMachine:
         return own.loc[own["gbps"].idxmax()] if len(own) else None
 
     def bound(self, count: int, sequences: int) -> Bound:
-        """Where every step reads `count` bytes and gives each of the sequences a token."""
+        """Tokens per second at most, by reads, if a step reads `count` bytes and gives each
+        sequence a token.
+        """
         if not count:
             return Bound(0, "", reason="nothing is read")
         level = self.regime(count).word
         reads = [
             ceiling for ceiling in self.reads if ceiling.level == level and level not in NO_LEVEL
         ]
-        if not reads:  # the next smaller footprint, for reads slow down as it grows
+        if not reads:  # the next smaller footprint is an upper bound: larger reads are slower
             smaller = [ceiling for ceiling in self.reads if ceiling.probe.bytes <= count]
             most = max((ceiling.probe.bytes for ceiling in smaller), default=0)
             reads = [ceiling for ceiling in smaller if ceiling.probe.bytes == most]
@@ -148,7 +149,7 @@ class KnownMachine:
 
 
 def nearest(points: pd.DataFrame, decoder: Decoder, near: Sequence[str]) -> pd.DataFrame:
-    """Those whose shape is the nearest, in one column after another."""
+    """The points nearest in shape: first in the first column, then in the next, and so on."""
     for column in near if len(points) else ():
         far = (points[column] / getattr(decoder, column)).map(lambda ratio: abs(math.log(ratio)))
         points = points[far == far.min()]
@@ -156,13 +157,15 @@ def nearest(points: pd.DataFrame, decoder: Decoder, near: Sequence[str]) -> pd.D
 
 
 def here() -> KnownMachine:
-    """This machine, which is not measured now."""
+    """This machine, without measured rates."""
     machine = describe()
     return KnownMachine("this machine", machine, place(machine, None, "all"))
 
 
 def known(path: Path) -> KnownMachine:
-    """The threads are those of the most that have read from DRAM."""
+    """Load a run directory, or a file of kvbench machine --json. Of several numbers of threads that
+    read from DRAM, the largest is used.
+    """
     file = path / MACHINE if path.is_dir() else path
     try:
         with reading(file):
@@ -173,7 +176,7 @@ def known(path: Path) -> KnownMachine:
 
 
 def _of_run(found: KnownMachine, path: Path) -> KnownMachine:
-    """With what its report says of decodes and of plain reads of memory."""
+    """The machine with the decodes and plain reads of memory that the run's report shows."""
     run = load(path).findings()
     cpus = cpu_text(found.cpus)
     memory, reads = run.answers.reads.memory.figure, found.reads
@@ -190,7 +193,7 @@ def _of_run(found: KnownMachine, path: Path) -> KnownMachine:
 
 
 def _decoded(run: Findings, cpus: str) -> pd.DataFrame:
-    """What these threads have decoded: sequences of one length, with nothing between passes."""
+    """Decodes by these threads: sequences of one length, without other reads between passes."""
     points = run.points[run.points["gbps"].notna() & (run.points["cpus"] == cpus)]
     points = points[(points["op"] == "decode") & (points["lengths"] == EVEN)]
     points = undisturbed(points)
@@ -198,14 +201,15 @@ def _decoded(run: Findings, cpus: str) -> pd.DataFrame:
 
 
 def _pairs(points: pd.DataFrame) -> pd.DataFrame:
-    """Those of two dtypes that are usual but for that."""
+    """Decodes with a pair of dtypes that are usual in all other ways."""
     pairs = points[points["dtype"].map(is_pair).astype(bool)]
     return pairs.loc[usual(pairs.assign(dtype=DEFAULTS["dtype"])).index]
 
 
 def _measured_queries(run: Findings, decodes: pd.DataFrame) -> pd.DataFrame:
-    """Decodes beside the same with several queries: a row for each number of them. `times`: how
-    many times as long they take, in the same rounds. One launch alone encloses nothing.
+    """Decodes compared with the same decode with several queries: a row for each number of queries.
+    `times`: how many times as long they take, in the same rounds. With only one launch, the
+    interval is 1 to the number of queries.
     """
     asked = run.contrasts[run.contrasts["factor"] == QUERIES]
     counts = run.points.set_index("name")[["q_len", "mask"]]
@@ -227,8 +231,8 @@ def _measured_peers(run: Findings, cpus: str) -> pd.DataFrame:
 
 
 def measured_decodes(run: Findings, cpus: str) -> pd.DataFrame:
-    """Ours. Their rates are those of the line where they are in it; `answer`: whether the report
-    answers with the point. `kv_gbps`: as gbps, of K, V and scales alone.
+    """Decodes by our kernels. Points of the report's answers have the rates of the answers.
+    `answer`: the point is one of these. `kv_gbps`: as gbps, for K, V and scales alone.
     """
     answers = {row.point: row for row in run.answers.decodes.rows}
     points = _decoded(run, cpus)
@@ -245,13 +249,13 @@ def measured_decodes(run: Findings, cpus: str) -> pd.DataFrame:
 
 
 def _kv_bytes(point: Mapping[str, Any]) -> int:
-    """Of a pass, without its page table."""
+    """Bytes of K, V and scales that a pass reads."""
     facts = {field.name: point[field.name] for field in fields(Decoder) if field.name in point}
     return streamed_bytes(Decoder(**facts | {"model": "", "layers": 1, "capacity": None}))
 
 
 def _known(name: str, facts: Mapping[str, Any]) -> KnownMachine:
-    """ValueError where it is none."""
+    """The machine in a parsed file. Raises ValueError if the file does not describe one."""
     machine = read(Machine, facts.get("topology"))
     lines = read(tuple[dict[str, Any], ...], facts.get("ceilings", ()))
     reads = [_ceiling(line) for line in lines if line.get("op") == "read"]
@@ -279,7 +283,7 @@ def _ceiling(line: dict[str, Any]) -> Ceiling:
     )
     found = read(Ceiling, own | {"probe": probe})
     if not found.probe.cpus or not 0 < found.low <= found.median <= found.high:
-        raise ValueError("ceilings: one has no CPUs, or no rate")
+        raise ValueError("ceilings: an entry has no CPUs, or no rate")
     return found
 
 
@@ -292,4 +296,4 @@ def _threads(machine: Machine) -> tuple[int, ...]:
     try:
         return place(machine, None, "all")
     except (KeyError, ZeroDivisionError):
-        raise ValueError("topology: it lacks facts, or CPUs") from None
+        raise ValueError("topology: facts or CPUs are missing") from None

@@ -12,8 +12,8 @@ from kvbench.model.size import ArenaMap, Buffer, KindBytes
 from kvbench.native import Cache
 from kvbench.suite import Model, stated
 
-_CANARY_BYTES = 64  # at least: up to the next aligned offset there may be more
-_LINE = 64  # a cache of the library begins on one
+_CANARY_BYTES = 64  # at least; a canary reaches to the next aligned offset
+_LINE = 64  # bytes: a cache of the library begins on a cache line
 _PAD = 0  # bytes between the heads of the mapped cache
 _LARGEST = 1 << 62
 
@@ -21,14 +21,14 @@ _LARGEST = 1 << 62
 def arena_map(
     model: str, context: int, dtype: str, align: int = _LINE, canaries: bool = False
 ) -> ArenaMap:
-    """`dtype` is the cache's. `canaries`: a known pattern behind every buffer, which an overrun
-    destroys.
+    """Lay out the buffers of a decoder. `dtype`: of the cache. `canaries`: put a known pattern
+    behind each buffer; an overrun would destroy it.
     """
     known = stated(model, "hidden", "intermediate", "vocabulary")
     if not 1 <= context <= _LARGEST // max(known.vocabulary, known.q_heads * known.head_dim):
-        raise BadArgument(f"context is {context}", "at least 1, and no more than memory can hold")
+        raise BadArgument(f"--context is {context}", "at least 1, and no more than memory can hold")
     if align < _LINE or align & (align - 1):
-        raise BadArgument(f"align is {align}", f"a power of two, at least {_LINE}")
+        raise BadArgument(f"--align is {align}", f"a power of two, at least {_LINE}")
     buffers = tuple(_laid(known, context, dtype, align, canaries))
     total, kinds = buffers[-1].end + buffers[-1].canary, Counter[str]()
     for buffer in buffers:
@@ -52,9 +52,9 @@ def _laid(known: Model, context: int, dtype: str, align: int, canaries: bool) ->
 
 
 def _buffers(known: Model, tokens: int) -> tuple[tuple[str, str, int, tuple[int, ...], str], ...]:
-    """Those of a decoder that takes a whole prompt at once and then goes on token by token: name,
-    kind, bytes of an element, shape, and where that is from. One sequence; only the cache has a
-    dtype, and the library says its bytes.
+    """Buffers of a decoder that takes a whole prompt at once, then continues token by token: name,
+    kind, bytes of an element, shape, and an explanation. For one sequence. Only the cache has a
+    dtype; the library knows its bytes.
     """
     dim, wide, queries = known.head_dim, known.intermediate, (known.q_heads, tokens, known.head_dim)
     row, stored = (tokens, known.hidden), (known.kv_heads, tokens, known.head_dim)
@@ -96,23 +96,23 @@ def _buffers(known: Model, tokens: int) -> tuple[tuple[str, str, int, tuple[int,
     )
 
 
-_TEXT = "16 bytes of text for each token; that is judgement."
-_RESIDUAL = "As embedded_input; what is added again behind attention and behind the feed-forward."
+_TEXT = "16 bytes of text for each token, an estimate."
+_RESIDUAL = "As embedded_input; added again after attention and after the feed-forward."
 _CACHE = (
-    "Each layer's K, then its V, head-major; behind them the scales of formats that have them, each"
-    " in whole cache lines."
+    "Each layer's K, then its V, head-major; then the scales, for formats with scales. Each part"
+    " fills whole cache lines."
 )
 _ROPE = (
     "Cosine and sine of every position for each pair of a head's elements, in float32; computed"
     " once."
 )
 _PACKED = (
-    "Queries and gates of all tokens as one projection gives them; models without a gate leave it"
-    " untouched."
+    "Queries and gates of all tokens, as one projection returns them; not used by models without a"
+    " gate."
 )
-_GATE = "The gates alone, once they are unpacked; models without a gate leave it untouched."
+_GATE = "The unpacked gates; not used by models without a gate."
 _MLP = (
-    "Of each token: gate, up and their product, as wide as the feed-forward, and one row of the"
-    " hidden size. A decoder may keep less of it."
+    "For each token: gate, up and their product, as wide as the feed-forward, and one row of the"
+    " hidden size. A decoder may keep less."
 )
 _LOGITS = "A float32 for each token of the prompt and word of the vocabulary."

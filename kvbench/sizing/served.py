@@ -1,5 +1,5 @@
-"""The same model on a server that was not measured, from core speeds of a run: the slower of memory
-and cores.
+"""Predict a model's speed on a server that was not measured, from core speeds of a run: the slower
+of memory and cores.
 """
 
 from dataclasses import replace
@@ -13,10 +13,12 @@ _MEMORY, _CORE = "memory", "core"
 
 
 def serve(found: Explained, known: KnownMachine, cores: int, bandwidth: float) -> Explained:
-    """`bandwidth`: GB/s of all cores together."""
+    """The explanation, with tokens per second on a server. `bandwidth`: GB/s of all its cores
+    together.
+    """
     if found.decoder.latent:
         raise BadArgument(
-            f"--cores: no kernel here walks the rows of {found.model}", "leave it out"
+            f"--cores: kvbench has no kernel for the rows of {found.model}", "leave it out"
         )
     cells = list[Served]()
     for row in found.rows:

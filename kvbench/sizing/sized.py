@@ -1,4 +1,4 @@
-"""All that kvbench size says, from arithmetic and from what a machine's own reads reached; nothing
+"""Everything that kvbench size prints, from arithmetic and from a machine's measured reads. Nothing
 is allocated.
 """
 
@@ -19,7 +19,7 @@ from kvbench.sizing.known import KnownMachine
 from kvbench.units import GB, counted
 
 _SHORTEST = 128  # tokens
-_SCALE = 4  # bytes of a channel's
+_SCALE = 4  # bytes of a channel's scale
 
 
 def size_of(
@@ -31,20 +31,19 @@ def size_of(
     weights: int | None = None,
     lengths: Lengths | None = None,
 ) -> Size:
-    """`max_context`: of the model; 0 where it is not known. `weights`: bytes of them that one step
-    reads.
+    """The size of a decoder's cache, and what follows from it. `max_context`: the model's longest
+    context; 0 if not known. `weights`: bytes of weights that one step reads.
     """
     of.refuse_nonsense(decoder)
     if decoder.latent:
         raise BadArgument(
-            f"{decoder.model} keeps K and V of all heads in one row, which the library has no"
-            " cache for",
-            f"kvbench explain {decoder.model} has its bytes",
+            f"{decoder.model} keeps K and V of all heads in one row; the library has no such cache",
+            f"kvbench explain {decoder.model} shows its bytes",
         )
     found, own, held = of.parts(decoder), of.rows(decoder), of.allocated(decoder, known.machine)
     streamed, together = of.streamed_bytes(decoder), fleet(decoder, replicas, weights)
     if max(held.mapped, together.bytes) >= of.LARGEST:
-        raise BadArgument(f"the caches take {of.LARGEST} bytes or more", "smaller numbers")
+        raise BadArgument(f"the caches take {of.LARGEST} bytes or more", "give smaller numbers")
     of_layer = max((layers.bytes for layers in found), default=0)
     passing = decoder.batch * decoder.context * of.token_bytes(decoder) if decoder.ephemeral else 0
     return Size(
@@ -75,23 +74,23 @@ def size_of(
 def _notes(decoder: Decoder, known: KnownMachine, max_context: int) -> Iterator[str]:
     if 0 < max_context < decoder.context:
         yield (
-            f"{decoder.context:,} tokens are more than the longest context of {decoder.model},"
+            f"{decoder.context:,} tokens are more than {decoder.model}'s longest context,"
             f" {max_context:,}"
         )
     if decoder.k_scale == CHANNEL:
         scales = _SCALE * decoder.kv_heads * decoder.head_dim
-        yield f"scales of K's channels are {scales:,} bytes more in a layer, once for all tokens"
+        yield f"scales of K's channels add {scales:,} bytes to a layer, once for all tokens"
     if known.decodes is not None and not known.decoded(decoder, of.streamed_bytes(decoder)):
         kind = (
             f"{decoder.dtype} in {decoder.layout} layout, {counted(decoder.group, 'query head')} on"
             " a KV head"
         )
-        yield f"{known.name} has no decode of {kind}: no decode is faster than the best reads"
+        yield f"{known.name} has no decode of {kind}, so the best reads are the upper bound"
 
 
 def fit(decoder: Decoder, known: KnownMachine) -> Fit:
-    """Where a layer that attends to most fits. Padding of rows lies in the same lines, so it takes
-    room in a cache too.
+    """The caches in which the largest layer fits. Padding of rows counts too, because it lies in
+    the same cache lines.
     """
     row = sum(each.padded + each.scale for each in of.rows(decoder))
     token = decoder.batch * decoder.kv_heads * row
@@ -118,7 +117,7 @@ def fit(decoder: Decoder, known: KnownMachine) -> Fit:
 def _level(
     level: int, capacity: int, room: float, token: int, read: int, window: int, known: KnownMachine
 ) -> Level:
-    """A layer that forgets what leaves its window never outgrows a cache that holds the window."""
+    """A cache level, and the longest context that fits in it; None if a window always fits."""
     most = math.floor(room / token)
     always = 0 < window <= most or not read
     best = known.best_read(f"L{level}")
@@ -127,7 +126,9 @@ def _level(
 
 
 def _rates(decoder: Decoder, known: KnownMachine, streamed: int, weights: int | None) -> Rates:
-    """Weights are read as fast as the best reads; what K and V take comes on top."""
+    """Tokens per second with and without the weights, which are read at the rate of the best
+    reads.
+    """
     kv = known.decoded(decoder, streamed) or known.bound(streamed, decoder.batch)
     if weights is None:
         return Rates(kv, None)
@@ -145,7 +146,7 @@ def _rates(decoder: Decoder, known: KnownMachine, streamed: int, weights: int | 
 
 
 def sweep(decoder: Decoder, longest: int) -> pd.DataFrame:
-    """Bytes of the whole cache by context, in octaves and at `longest`, for every dtype of the
+    """Bytes of the cache by context, in powers of two and at `longest`, for each dtype of the
     library.
     """
     contexts = [

@@ -22,31 +22,31 @@ TINY = shlex.split(
 
 
 def call(*arguments):
-    """Exit code of a call in this process."""
+    """Call kvbench in this process, and return its exit code."""
     with pytest.raises(SystemExit) as caught:
         main([str(argument) for argument in arguments])
     return caught.value.code
 
 
 def told(capture, *arguments):
-    """Exit code, and what it printed."""
+    """Call kvbench, and return its exit code and what it printed."""
     return call(*arguments), *capture.readouterr()
 
 
 def output_of(capture, *arguments, code=0):
-    """What a call printed that ended in this code."""
+    """The standard output of a call that must end in this code."""
     assert call(*arguments) == code
     return capture.readouterr().out
 
 
 def errors_of(capture, *arguments, code=2):
-    """What a call said on standard error that ended in this code."""
+    """The standard error of a call that must end in this code."""
     assert call(*arguments) == code
     return capture.readouterr().err
 
 
 def refused(capsys, *arguments, words=(), code=2):
-    """It prints nothing, and complains in one line, which has these words."""
+    """Check that a call prints nothing, and complains in one line with these words."""
     capsys.readouterr()
     ended, out, err = told(capsys, *arguments)
     assert ended == code and not out and err.startswith("kvbench: ") and err.count("\n") == 1, err
@@ -125,7 +125,9 @@ def test_errors_take_one_line(capsys, monkeypatch, error, said):
 
 
 def test_an_error_that_nobody_foresaw(capsys, monkeypatch):
-    """It is no verdict, and takes one line; where it happened is shown to who asks for it."""
+    """An internal error takes one line, and its code is not a verdict's. The traceback is printed
+    only if asked for.
+    """
     monkeypatch.setattr("kvbench.native.library_of", Mock(side_effect=TypeError("it is\nodd")))
     (line,) = errors_of(capsys, "list", "kernels").splitlines()
     assert (

@@ -19,7 +19,7 @@ LAUNCHES = 10
 
 
 def times(factor, record, programs):
-    """These programs take `factor` times the seconds."""
+    """The record, with `factor` times the seconds for these programs."""
     taken = (
         replace(s, seconds=s.seconds * factor) if s.program in programs else s
         for s in record.samples
@@ -108,7 +108,7 @@ def runs(tmp_path_factory):
     ],
 )
 def test_exit_codes(runs, capsys, base, head, word, gate):
-    """The verdict is in the code with --gate alone."""
+    """Only with --gate does the exit code tell the verdict."""
     arguments = ["compare", str(runs[base]), str(runs[head])]
     text = output_of(capsys, *arguments)
     assert text.startswith(f"{word}: ") and f"\nhead run-{head} against base run-{base}" in text
@@ -183,7 +183,7 @@ def test_the_table(runs, capsys):
     assert "GB/s base → head" in out and "% of base’s" in out
     assert "24 points: 12 REGRESSION, 12 EQUIVALENT" in out
     said = " ".join(out.split())
-    assert "beside its witness (twin, copy, or plain read)" in said
+    assert "its witness (reads of the same rows, a copy or a plain read) in the same" in said
     assert "of base's time: 5.0% for a point" in said
 
 
@@ -248,7 +248,7 @@ def test_the_smallest_effect(runs, capsys):
 
 
 def test_noise_of_other_runs_of_base_is_no_change(runs, capsys):
-    """One and the same build seemed to differ by 25%: what is 30% slower is no more than 1.5 times
+    """Two runs of one build differ by 25 %, so a point that is 30 % slower is less than 1.5 times
     that.
     """
     assert "37.5% for a family" in " ".join(

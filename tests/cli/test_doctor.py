@@ -20,7 +20,7 @@ MADVISE_NEVER = {f"{THP}/enabled": "always madvise [never]"}
 
 @pytest.fixture
 def root(tmp_path, monkeypatch):
-    """A healthy machine of two cores in the place of this one."""
+    """Replace this machine by a healthy machine of two cores."""
     grow(
         tmp_path,
         cores=2,
@@ -127,7 +127,7 @@ finally:
 
 
 def test_this_machine_is_only_observed():
-    """For real, with everything that Python opens or changes watched."""
+    """Run the real command, and watch every file that Python opens or changes."""
     ended = succeeds([sys.executable, "-c", WATCHED], timeout=60)
     assert ended.stderr.count("\n") == 1 and f"{len(CHECKS)} checks: " in ended.stderr
     assert sum(not line.startswith(" ") for line in ended.stdout.splitlines()) == len(CHECKS)
@@ -135,7 +135,7 @@ def test_this_machine_is_only_observed():
 
 @pytest.mark.parametrize("tree", [{}, {"/proc/stat": "nonsense", CLOCKSOURCE: "\0"}])
 def test_an_empty_or_broken_tree(tmp_path, tree):
-    """Nothing recorded at all: the checks still answer, on this machine's CPUs."""
+    """With an empty recorded system, all checks still answer, for this machine's CPUs."""
     put(tmp_path, tree)
     program = "from kvbench.cli import main; main(['doctor', '--json'])"
     environment = os.environ | {"KVBENCH_ROOT": str(tmp_path)}

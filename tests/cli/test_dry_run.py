@@ -187,7 +187,7 @@ def test_without_caches_there_is_nothing_to_take_time(capsys, made_up, monkeypat
 
 
 def test_the_largest_plan_is_quick(capsys, monkeypatch):
-    """By what it asks of the kernels' library, which is most of its work: nothing twice, and little
+    """Judged by its calls of the kernels' library, which are most of its work: none twice, and few
     for each point.
     """
     asked = Counter()

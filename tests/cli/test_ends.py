@@ -1,4 +1,4 @@
-"""How a command ends that hears signals: in order, or at once where that takes too long or a second
+"""How a command ends after a signal: in order, or at once if that takes too long or a second
 one comes.
 """
 

@@ -46,7 +46,7 @@ def here(patch, folder):
 
 
 def unwatched(patch, folder):
-    """This machine, which is not observed before it is measured: that takes a second."""
+    """Skip watching this machine before it is measured, which would take a second."""
     patch.setattr(
         "kvbench.machine.preflight.Live", lambda: Still(folder / "still", quiet={}, busy={})
     )
@@ -82,7 +82,7 @@ def _failed(job, point):
 
 
 def half(patch, folder):
-    """A sweep of which one visit was made."""
+    """A run directory of a sweep in which one visit was made."""
     played(patch, folder)
     assert call(*f"sweep {TINY} --out {folder}/run".split()) == 0
     journal = folder / "run" / "journal.jsonl"
@@ -90,7 +90,7 @@ def half(patch, folder):
 
 
 def another_build(patch, folder):
-    """A sweep that another build began."""
+    """A run directory of a sweep that was begun by another build."""
     half(patch, folder)
     path = folder / "run" / "manifest.json"
     facts = json.loads(path.read_text())
@@ -294,7 +294,7 @@ def test_output_that_cannot_be_written():
 
 @pytest.fixture
 def unread():
-    """The end of a pipe that can be written to, and nobody reads."""
+    """The writing end of a pipe that nobody reads."""
     reading, writing = os.pipe()
     os.close(reading)
     yield writing
@@ -356,7 +356,7 @@ ELSEWHERE = {("verify", FINE), ("verify", FAILED)}
 
 @pytest.mark.parametrize("command", ["compare", "gate", "peers", "profile", "sweep", "verify"])
 def test_help_has_every_code_of_its_command_and_no_other(capsys, command):
-    """Those that the table above has calls for."""
+    """The exit codes for which the table above has calls."""
     seen = {(line.split()[0], code) for code, _, line in TABLE if line} | ELSEWHERE
     assert set(exit_codes(command)) == {code for name, code in seen if name == command}
     call(command, "--help")
@@ -393,7 +393,7 @@ MEASURING = {
 def test_a_busy_host_is_told_so_before_it_is_measured(
     command, share, tmp_path, monkeypatch, capsys
 ):
-    """The first worker stands for what is measured: nothing behind it is needed here."""
+    """The command is stopped when it starts its first worker: the message comes before that."""
     monkeypatch.chdir(tmp_path)
     unwatched(monkeypatch, tmp_path)
     monkeypatch.setattr("kvbench.machine.preflight.busy", lambda *_: share)
@@ -415,8 +415,8 @@ def test_a_busy_host_is_told_so_before_it_is_measured(
         assert said == []
         return
     assert len(said) == 1, everything
-    assert "87% busy with other work: expect CONTAMINATED; wait, or use other CPUs with " in said[0]
-    assert said[0].rpartition("with ")[2].startswith(MEASURING[command])
+    assert "87% busy with other work: the result may be disturbed; wait, or use other" in said[0]
+    assert said[0].rpartition("CPUs: ")[2].startswith(MEASURING[command])
 
 
 def all_but_the_library(names):

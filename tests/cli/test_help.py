@@ -1,5 +1,5 @@
-"""Help: options of one name mean the same in all commands; that of a long one is in groups, with
-examples at its end.
+"""Help texts: an option's name means the same in all commands. The help of a long command has
+groups of options, and examples at its end.
 """
 
 import re
@@ -14,7 +14,7 @@ from tests.cli.test_cli import output_of
 from tests.cli.test_workflows import parsed
 
 SAME = ("--threads", "--cpus", "--isa", "--pages", "--library", "--context", "--dtype")
-# what else has one name and several meanings, and where
+# options with one name and several meanings
 APART = {
     "--batch": "of peers and profile a shape's, of size and explain a fleet's",
     "--budget": "bytes, or time",
@@ -55,7 +55,7 @@ def commands(command=program, *words):
 
 
 def meant(option):
-    """Its type and the sentence of its help, whatever it is by default."""
+    """The type and the sentence of an option's help, without its default."""
     context = click.Context(program)
     option.get_help_record(context)  # some are written only then
     said = re.sub(r" \[default: [^]]*\]$", "", option.help or "")

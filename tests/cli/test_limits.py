@@ -49,7 +49,7 @@ def test_few_open_files_are_named_where_a_run_is_read(run, monkeypatch, capsys):
 
 
 def test_with_little_address_space(run):
-    """It fits, or a line says that it does not."""
+    """The command succeeds, or one line says that memory does not suffice."""
     limit = lambda: resource.setrlimit(resource.RLIMIT_AS, (400_000_000, 400_000_000))
     command = [sys.executable, "-m", "kvbench.cli", "report", str(run), "--format", "json"]
     ended = subprocess.run(command, preexec_fn=limit, capture_output=True, text=True, timeout=120)

@@ -1,4 +1,4 @@
-"""kvbench machine, its probes answered from a made-up machine: what it prints, keeps and draws."""
+"""kvbench machine with probes answered by a made-up machine: what it prints, keeps and draws."""
 
 import json
 from dataclasses import replace
@@ -21,7 +21,7 @@ DRAM = 20.0  # GB/s of all threads
 
 
 def rate(probe):
-    """GB/s: reads as the levels say, all else half of it."""
+    """GB/s of a probe: a read has the rate of its level, all others half of it."""
     threads = len(probe.cpus)
     for place, (size, gbps) in enumerate(LEVELS):
         if probe.bytes / (threads if place < 2 else 1) <= size:
@@ -228,7 +228,7 @@ def test_fewer_launches_are_marked(made_up, monkeypatch, capsys):
 def test_a_made_up_machine_is_told_from_the_one_that_is_measured(made_up, monkeypatch, capsys):
     """Its numbers are this machine's."""
     monkeypatch.setattr(Files, "live", False)
-    assert "this one is measured" in errors_of(capsys, "machine", "--quick", code=0)
+    assert "rates are measured on this machine" in errors_of(capsys, "machine", "--quick", code=0)
 
 
 def test_memory_too_small_for_dram_is_said(made_up, monkeypatch, capsys):

@@ -19,7 +19,7 @@ FORMS = ["config.json", "folder", "gguf"]
 
 @pytest.fixture(scope="module")
 def files(tmp_path_factory):
-    """One and the same model, in each form."""
+    """One model in each form: name, config.json, folder and .gguf."""
     place = tmp_path_factory.mktemp("models")
     own = folder(
         place / "mine",

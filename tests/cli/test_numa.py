@@ -1,5 +1,5 @@
-"""kvbench sweep numa, on this machine, on a made-up one of two nodes, and where it finds cells to
-draw.
+"""kvbench sweep numa on this machine, on a made-up machine of two nodes, and the cells that it
+draws.
 """
 
 import pytest

@@ -1,5 +1,5 @@
-"""An output that is called like a file of a run, in the folder of one: refused in a line, and
-nothing is written."""
+"""An output file with the name of a run's own file, in a run directory, is refused in one line.
+Nothing is written."""
 
 import shlex
 

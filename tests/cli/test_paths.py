@@ -72,7 +72,7 @@ INSIDE = [
 
 
 def parameters(command=kvbench, *words):
-    """Those of all commands that a path is given to."""
+    """The options and arguments of all commands that take a path."""
     context = click.Context(kvbench)
     if isinstance(command, click.Group):
         for name in command.list_commands(context):
@@ -104,7 +104,7 @@ def outside():
 
 
 def named(cases, every):
-    """Some of them in every test, the others in a full one."""
+    """The cases to test: some of them in every test run, all of them in a full run."""
     for number, case in enumerate(cases):
         words = [" ".join(each) if isinstance(each, list) else each for each in case]
         mark = [pytest.mark.full] if number % every else []
@@ -146,7 +146,7 @@ def scene(whole, tmp_path):
 
 
 def ended(server, folder, arguments):
-    """What the command said, once it is clear that it ended as a command should."""
+    """The output of a command, after a check that it ended as a command should."""
     server.stdin.write(json.dumps({"arguments": arguments, "folder": str(folder)}).encode() + b"\n")
     server.stdin.flush()
     found = json.loads(server.stdout.readline())

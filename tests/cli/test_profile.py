@@ -48,7 +48,7 @@ def visit_of(seconds, flops=4e9):
 
 
 def test_rates_and_ratios_are_of_the_same_round():
-    """The machine slows down threefold in the last round; a ratio formed per round does not see
+    """The machine becomes three times as slow in the last round. Ratios of each round do not see
     it.
     """
     facts = profile(
@@ -267,7 +267,7 @@ def test_the_table_names_every_denominator(capsys):
         "point",
         "reads of its own rows",
         "core speed",
-        "read ceiling",
+        "fastest reads of as many bytes",
         "peak of multiply-adds",
         "limit:",
         "verified",
@@ -306,12 +306,12 @@ def test_a_step_that_grows(more, capsys):
 def test_a_step_that_grows_is_told_in_lines(capsys):
     printed = output_of(capsys, "profile", "step", *SMALL, *GROWS)
     for words in (
-        "24 tokens on end from a context of 96",
-        "verified: the first step, the last one and all tokens that were stored",
+        "24 tokens in a row, from a context of 96",
+        "verified: the first step, the last step and all stored tokens",
         "decodes alone",
         "the line of least squares through 24 steps",
         "A token of context is 768 bytes of K and V",
-        "of the parts",
+        "the sum of its parts",
     ):
         assert words in " ".join(printed.split())
     lines = [line.split() for line in printed.splitlines()]
@@ -322,10 +322,10 @@ def test_a_step_that_grows_is_told_in_lines(capsys):
 @pytest.mark.parametrize(
     ("op", "more", "said"),
     [
-        ("decode", [], "--grow is of whole steps, and OP is decode"),
-        ("step", ["--grow", "7"], "--grow is 7: so few steps make no line (at least 8)"),
-        ("step", ["--residency", "hot"], "--grow with --residency hot"),
-        ("step", ["--residency", "evicted"], "--grow with --residency evicted"),
+        ("decode", [], "--grow times whole steps, but OP is decode"),
+        ("step", ["--grow", "7"], "--grow is 7: too few steps to fit a line (at least 8)"),
+        ("step", ["--residency", "hot"], "--grow does not go with --residency hot"),
+        ("step", ["--residency", "evicted"], "--grow does not go with --residency evicted"),
         ("step", ["--samples", "12"], "--grow does not go with --samples"),
         ("step", ["--sample-time", "0.03"], "--grow does not go with --sample-time"),
         ("step", ["--neighbour"], "--grow does not go with --neighbour"),
@@ -370,7 +370,7 @@ def limited(level="DRAM", **seconds):
             {"twin": 0.095, "core": 0.02},
             "rows",
             "memory not timed",
-            "whether it has room is not known",
+            "it is not known whether memory could deliver more",
             "--layout",
         ),
         (
@@ -437,8 +437,8 @@ def test_intervals_are_over_rounds():
     ],
 )
 def test_the_author_of_a_plug_in_hears_what_can_be_changed(seconds, named, unhelpful):
-    """By what limits it: no variants and formats that it does not have, and no threads that the
-    machine does not have.
+    """The advice follows from the limit. It names no variants, formats or threads that the plug-in
+    or the machine does not have.
     """
     facts = limited(**seconds)
     advice = worded("advice", "advice", facts, True, False)

@@ -86,7 +86,7 @@ def test_the_name_of_a_run_is_no_path(run, tmp_path):
 
 
 def test_while_it_is_being_measured(tmp_path, capsys):
-    """The writer holds the journal, has begun a line, and goes on afterwards."""
+    """The journal is read while its writer is in the middle of a line, and the writer goes on."""
     records = made.whole(POINTS)
     run = made.directory(tmp_path / "run", records[:9], POINTS)
     before = (run / "journal.jsonl").stat().st_size

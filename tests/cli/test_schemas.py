@@ -1,4 +1,4 @@
-"""What commands print with --json, beside its schema: neither has a key that the other lacks."""
+"""The JSON of commands against its schema: both have the same keys."""
 
 import json
 import re
@@ -87,7 +87,7 @@ def sides(folder):
 
 
 def bare(folder):
-    """A run of little, with a skip."""
+    """A small run with a skipped combination."""
     points = [*made.decodes()[:1], *made.READS[:2]]
     skips = (Skip({"threads": 9}, "not enough CPUs", "9 threads on 2 CPUs"),)
     return str(made.directory(folder / "bare", made.whole(points, 1), points, skips=skips))
@@ -102,7 +102,7 @@ def past(folder):
 
 
 def scores(folder):
-    """A noisy one, so that there is a rule that it breaks."""
+    """A noisy score, so that it breaks a rule."""
     visits = list(score.records(score.points(), wobble=0.15))
     run = score.run(folder / "score", visits=visits, loaded=True)
     return [[str(run), "--json"]]
@@ -184,7 +184,7 @@ CALLS = {
 
 @pytest.fixture(scope="module")
 def printed(folder):
-    """By command: what it printed, call by call; asked for once."""
+    """By command: the output of each call. Each call is made once."""
     sides = [Build(name, library_path(), library_path().with_name("abi.h"), name) for name in "ab"]
     gated = outcome(
         *sides,
@@ -296,7 +296,7 @@ def with_json(command=program, *words):
 
 
 def test_every_command_with_json_has_a_schema():
-    """One of history stands for history show, and a sweep may be asked for other things."""
+    """The schema's name for a call: history means history show, and a sweep has several."""
     asked = {name.removesuffix(" show") for name in with_json()}
     asked |= {"report", "sweep --dry-run", "sweep --tune-only"}
     asked |= {"profile --engine", "profile --grow"}

@@ -50,7 +50,7 @@ def test_the_summary_names_what_to_do_next(measured):
 
 
 def test_the_next_command_can_be_typed(measured, tmp_path):
-    """From another folder, and into another: the run's own files are counted below."""
+    """A sweep is called in one folder and writes to another; its files are counted."""
     line = next(line for line in measured[1].splitlines() if line.startswith("  next "))
     command = f"{line.removeprefix('  next').strip()} --out report"
     succeeds(command, shell=True, cwd=tmp_path)
@@ -96,14 +96,14 @@ def test_every_visit_was_verified(measured):
 
 
 def test_a_budget_too_small_for_one_launch(tmp_path, capsys):
-    """It is said before and after, and the command that is named goes on."""
+    """The budget is printed before and after, and the printed command goes on."""
     asked = [*DECODES, "--out", tmp_path / "a run", "--budget", "1.5"]
     start = time.monotonic()
     assert call("sweep", *map(str, asked)) in (0, 3)
     spent = time.monotonic() - start
     said = capsys.readouterr().err
-    assert "its budget of 2 s ends it, within a launch if need be" in said
-    assert "the budget of 2 s ended it after" in said
+    assert "it stops after the budget of 2 s, within a launch if need be" in said
+    assert "stopped by the budget of 2 s, after" in said
     run = kvbench.load(tmp_path / "a run")
     assert len(run.records) < 2 * len(run.manifest.plan.points)
     ends = [record.began + record.wall for record in run.records]
@@ -142,7 +142,7 @@ def test_interrupted(tmp_path):
 
 @pytest.mark.parametrize("instant", ["Session.left", "Session.records", "Session.finish"])
 def test_interrupted_where_nothing_is_measured(tmp_path, capsys, monkeypatch, instant):
-    """Before the first visit or behind the last one there is a run already: it is gone on with, not
+    """Before the first visit and after the last there is a run already: it is continued, not
     begun anew.
     """
     asked = [*DECODES, "--only", "*.head.f16.*", "--out", tmp_path / "a run"]

@@ -234,7 +234,7 @@ def test_exit_codes(monkeypatch, capsys, paths, execute, code, said):
     ("options", "code", "said"),
     [
         ("--model gpt-2 --threads 1", Exit.USAGE, "--model --threads: a gate of kernels"),
-        ("--engine ggml --isa scalar", Exit.USAGE, "--isa is of our kernels"),
+        ("--engine ggml --isa scalar", Exit.USAGE, "--isa works with our kernels only"),
         ("--engine nosuch", Exit.USAGE, "--engine: 'nosuch'"),
         ("--engine=", Exit.USAGE, "--engine: ''"),
         ("--engine ggml --dtype i8", Exit.USAGE, "ggml@base has no position i8"),

@@ -104,4 +104,4 @@ def test_what_it_does_not_go_with(more, said, capsys):
 
 
 def test_it_is_of_decodes(capsys):
-    assert "--engine is of decodes" in errors_of(capsys, "profile", "step", "--engine", "numpy")
+    assert "--engine needs OP decode" in errors_of(capsys, "profile", "step", "--engine", "numpy")

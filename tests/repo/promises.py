@@ -187,7 +187,7 @@ README = {
         )
     ),
     "kvbench explain gemma-3-4b --machine results/zen4-kvm-2/quick": Promise(
-        (r"At 131,072 tokens reading the weights is the limit", r"KV format: \w+\.", r"\nMemory: ")
+        (r"At 131,072 tokens, reading the weights is the limit", r"KV format: \w+\.", r"\nMemory: ")
     ),
     "kvbench peers --model llama-3-8b --dtype f16 --launches 6 --report": Promise(
         (r"\n +report +runs/\S+/report/index.html",),
@@ -203,7 +203,7 @@ README = {
     ),
     "kvbench profile decode --plugin my.so --variant textbook --dtype f32 --model llama-3-8b": (
         Promise(
-            (r"^decode\.textbook\.", r"core speed: its kernel in", r"limit: \w+"),
+            (r"^decode\.textbook\.", r"core speed: same kernel", r"limit: \w+"),
             after=PLUGIN,
             more=BRIEF,
         )
@@ -239,7 +239,7 @@ SUITES = {
         more=(*BRIEF, "--context", "64", "--between", "64k", "--tuning", "off"),
     ),
     "kvbench profile step --model llama-3-8b --context 4096 --between model:q4_0": Promise(
-        (r"^step\.flash\.head\.f16\.", r"tokens/s of a sequence, .* of the batch"),
+        (r"^step\.flash\.head\.f16\.", r"tokens/s for each sequence, .* for the batch"),
         more=(*BRIEF, "--context", "64", "--between", "64k", "--tuning", "off"),
     ),
     "kvbench peers --ggml old/libggml.so --ggml new/libggml.so --model llama-3-8b"
@@ -296,7 +296,7 @@ RESULTS = {
     "kvbench gate": Promise((r"^EQUIVALENT: ",), how=gated),
     ADD: Promise((r": runs/quick\n",), {"runs/quick/summary.json": ""}),
     "kvbench history": Promise(
-        (r"points have too few runs for a step to be seen: .* needed\.",), after=(ADD,)
+        (r"points have too few runs to find a step: .* needed\.",), after=(ADD,)
     ),
     "kvbench history --report history": Promise(
         (r"report: history/index.html",), {"history/index.html": "Order of the rows"}, (ADD,)
@@ -324,7 +324,7 @@ IN_DEPTH = {
         (
             r"^decode\.flash\.head\.f16\.",
             r"reads of its own rows",
-            r"core speed: its kernel in",
+            r"core speed: same kernel",
             r"limit: ",
             r"stages: qk \d",
         ),
@@ -361,7 +361,7 @@ IN_DEPTH = {
     ),
     "kvbench explain gpt-oss-20b --machine results/zen4-kvm-2/quick --measured 5.2@32k": Promise(
         (
-            r"At 131,072 tokens reading the weights and reading the KV cache limit about equally",
+            r"At 131,072 tokens, reading the weights and reading the KV cache take about equally",
             r"KV format: i8\.",
         )
     ),
@@ -379,10 +379,10 @@ IN_DEPTH = {
     "kvbench profile step --model llama-3-8b --layout paged --between model:q4_0"
     " --grow 256": Promise(
         (
-            r"tokens on end from a context of",
-            r"context +a step +of the line +once more +decodes alone",
+            r"tokens in a row, from a context of",
+            r"context +step +fitted line +same step again +decodes alone",
             r"A step takes .* for\s+each\s+token\s+of\s+context",
-            r"sum\s+of\s+the\s+parts\s+is",
+            r"sum\s+of\s+its\s+parts",
         ),
         more=("--context", "64", "--grow", "24", "--between", "64k", "--tuning", "off"),
     ),
@@ -391,7 +391,7 @@ IN_DEPTH = {
             r"^numpy, head, f32: \d+% of the read; its core needs",
             r"\n  start +\d",
             r"\n  threads +- +not measured: one thread\n  rest +\d",
-            r"What is not measured \(threads\) is in the rest",
+            r"The rest contains the parts that are not measured \(threads\)",
         ),
         # one that every installation has
         more=("--engine", "numpy", "--dtype", "f32", "--threads", "1", "--layers", "2", *BRIEF),

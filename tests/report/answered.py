@@ -1,4 +1,4 @@
-"""Answers of a run that was never measured: each is planted, so that a page must show it."""
+"""Answers of an invented run: a page must show each of them."""
 
 import math
 
@@ -202,7 +202,7 @@ STEPS = (
 
 
 def served(way, longest, tokens, seconds):
-    """Of 16 requests."""
+    """The times of a batch of 16 requests."""
     step = told("step", seconds, Unit.SECONDS, 0.9 * seconds, 1.1 * seconds, way)
     each, whole = (told(way, count / seconds, Unit.TOKENS) for count in (1, 16))
     return Served(way, way, 263, longest, tokens, step, each, whole)

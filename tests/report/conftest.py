@@ -19,7 +19,7 @@ RUNS = {path.parent.name: path for path in sorted((ROOT / "results").glob("*/qui
 
 @pytest.fixture(scope="session")
 def once(tmp_path_factory):
-    """From a name and what fills a folder to that folder, which the first of the processes that
+    """A function from a name and a filler to a filled folder. The first of the processes that
     test has filled.
     """
     root = tmp_path_factory.getbasetemp()
@@ -66,7 +66,7 @@ def shipped(shown):
 
 @pytest.fixture(scope="session")
 def small(tmp_path_factory):
-    """A run directory that is told of quickly, with secrets wherever they may stand."""
+    """A small run directory with secrets wherever they may stand."""
     points = [*made.decodes()[:2], *made.stores()[:1], *made.READS[:6]]
     records = [*made.whole(points, 6), *(made.failed(6, point, made.LEAK) for point in points[:2])]
     return made.directory(tmp_path_factory.mktemp("small") / "run", records, points, **made.SECRETS)
@@ -99,7 +99,7 @@ def beside(once, tmp_path_factory):
 
 
 def told_of(folder, run):
-    """The run is read once: what it says takes longer to find than to tell."""
+    """Read and judge each run only once, because judging takes longer than drawing."""
     once_read = cache(load)
     with pytest.MonkeyPatch.context() as patch:
         for place in ("results", "sizing.known"):
@@ -114,7 +114,7 @@ def told_of(folder, run):
 
 
 def printed(*arguments):
-    """On standard output, outside of a test."""
+    """What a call prints on standard output, outside a test."""
     with contextlib.redirect_stdout(io.StringIO()) as out:
         assert call(*arguments) == 0
     return out.getvalue()

@@ -16,7 +16,7 @@ APPEND = replace(STORE, op="append")
 
 
 def unknown(found: Findings) -> Findings:
-    """The same points, of which no number is known."""
+    """The same points, all without numbers."""
     points = found.points
     numbers = points.select_dtypes("float64").columns
     return replace(
@@ -60,6 +60,6 @@ def parts(text):
 
 
 def strange_colours(text):
-    """Those that a dark page would not replace."""
+    """Colours that a dark page would not replace."""
     known = {INK, FAINT, GRID, PAPER, *COLOURS, *SHADES}
     return set(re.findall(r"#[0-9a-f]{6}\b", text)) - known

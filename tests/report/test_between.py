@@ -59,7 +59,7 @@ def test_the_planted_gain_is_said(folders):
     assert family["course"] == "falls"
     told = " ".join((folders["between"] / "terminal.txt").read_text().split())
     assert "some of the gain is left: " in told and "nothing of the gain is left: " in told
-    assert "It falls with what is read in between, and nowhere surely rises." in told
+    assert "The more is read in between, the less is left; it surely rises nowhere." in told
 
 
 def test_the_figure(folders):

@@ -1,4 +1,4 @@
-"""No percentage without the name of what it is a share of: in pages, figures, Markdown, and what a
+"""Each percentage says what it is a share of: in pages, figures, Markdown, and what a
 command prints.
 """
 

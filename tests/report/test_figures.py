@@ -1,4 +1,4 @@
-"""What every figure does with a run that has little to show: it draws that, or says what is
+"""Figures of a run with few results: each draws what there is, or says what is
 missing.
 """
 

@@ -1,4 +1,4 @@
-"""Runs that lack most of what a report tells of: each says so in words, and has a report in every
+"""Runs that lack most of a report's facts: each says what it lacks, and has a report in every
 form.
 """
 

@@ -31,7 +31,7 @@ POINTS = [
     replace(DECODE, dtype="i8", chase="node"),
     replace(STORE, op="append", chase="node"),
 ]
-TOLD = "Latency of memory is 2.07x idle at 90% of its read bandwidth; a decode of f16 costs as much"
+TOLD = "Latency of memory is 2.07x idle at 90% of its read bandwidth; a decode of f16 slows"
 UNTESTED = Answer.untested("latency", Reason.TOO_FEW)
 
 
@@ -53,7 +53,7 @@ def test_the_first_tile_is_the_answer(found):
     assert (tile.title, tile.value) == ("Loaded latency", "2.07x idle")
     assert tile.detail == (
         "latency of memory is 2.07x (2.05 to 2.09) the idle 108 ns at 90% of its read bandwidth. A"
-        " decode of f16 costs its neighbours as much as plain reads of the same rate: latency is"
+        " decode of f16 slows its neighbours as much as plain reads of the same rate: latency is"
         " 1.00x (0.99 to 1.01) as long. 15 threads, llama-3-8b, 4,096 tokens"
     )
 
@@ -61,18 +61,21 @@ def test_the_first_tile_is_the_answer(found):
 @pytest.mark.parametrize(
     ("state", "value", "title", "sentence"),
     [
-        (State.LEVEL, 1.0, "; a decode of f16 costs as much as plain reads", ". A decode of f16"
-         " costs its neighbours as much as plain reads of the same rate: latency is 1.00x (0.98 to"
+        (State.LEVEL, 1.0, "; a decode of f16 slows neighbours as much as plain reads",
+         ". A decode of f16"
+         " slows its neighbours as much as plain reads of the same rate: latency is 1.00x (0.98 to"
          " 1.02) as long;"),
-        (State.DECIDED, 1.2, "; a decode of f16 costs more than plain reads", ". A decode of f16"
-         " costs its neighbours more than plain reads of the same rate: latency is 1.20x (1.18 to"
+        (State.DECIDED, 1.2, "; a decode of f16 slows neighbours more than plain reads",
+         ". A decode of f16"
+         " slows its neighbours more than plain reads of the same rate: latency is 1.20x (1.18 to"
          " 1.22) as long;"),
-        (State.DECIDED, 0.8, "; a decode of f16 costs less than plain reads", ". A decode of f16"
-         " costs its neighbours less than plain reads of the same rate: latency is 0.80x (0.78 to"
+        (State.DECIDED, 0.8, "; a decode of f16 slows neighbours less than plain reads",
+         ". A decode of f16"
+         " slows its neighbours less than plain reads of the same rate: latency is 0.80x (0.78 to"
          " 0.82) as long;"),
-        (State.OPEN, 1.1, "2.07x idle at 90% of its read bandwidth", ". Whether a decode of f16"
-         " costs its neighbours more than plain reads of the same rate is not clear: latency is"
-         " 1.10x (1.08 to 1.12) as long;"),
+        (State.OPEN, 1.1, "2.07x idle at 90% of its read bandwidth", ". It is not clear"
+         " whether a decode of f16 slows its neighbours more than plain reads of the same rate:"
+         " latency is 1.10x (1.08 to 1.12) as long;"),
     ],
 )  # fmt: skip
 def test_what_a_scan_costs_has_words_for_each_state(found, state, value, title, sentence):
@@ -90,12 +93,12 @@ def test_what_a_scan_costs_has_words_for_each_state(found, state, value, title, 
     [
         (chasing.answered("busy", 1.01, Unit.LENGTH, "", State.LEVEL), "1.01x idle", "is 1.01x",
          "level with the idle 108 ns, 1.01x (0.99 to 1.03),", ""),
-        (chasing.answered("busy", 1.1, Unit.LENGTH, "", State.OPEN), "not decided", "against the",
+        (chasing.answered("busy", 1.1, Unit.LENGTH, "", State.OPEN), "not decided", "by the GB/s",
          "1.10x (1.08 to 1.12) the idle 108 ns", "; whether that is longer is not decided"),
         (chasing.answered("busy", 1.1, Unit.LENGTH).because(State.DECIDED, Reason.DRIFTS),
          "1.10x idle", "is 1.10x", "1.10x (1.08 to 1.12) the idle 108 ns",
          ", but the idle latency drifts"),
-        (UNTESTED, "not decided", "against the GB/s", "108 ns idle, and not known",
+        (UNTESTED, "not decided", "by the GB/s", "108 ns idle; it is not known",
          ": too few launches"),
     ],
 )  # fmt: skip
@@ -112,9 +115,9 @@ def test_whether_latency_rises_has_words_for_each_state(found, busy, value, titl
 @pytest.mark.parametrize(
     ("state", "value", "words"),
     [
-        (State.LEVEL, 1.0, "100% of its rate (98 to 102% of it): no cost shows."),
+        (State.LEVEL, 1.0, "100% of its rate (98 to 102% of it): no slowdown shows."),
         (State.DECIDED, 0.9, "90% of its rate (88 to 92% of it)."),
-        (State.OPEN, 0.95, "95% of its rate (93 to 97% of it): whether that is a cost is not"),
+        (State.OPEN, 0.95, "95% of its rate (93 to 97% of it): not decided whether the chase"),
     ],
 )
 def test_what_the_chase_costs_the_scan(found, state, value, words):
@@ -131,7 +134,7 @@ def test_what_the_chase_costs_the_scan(found, state, value, words):
 def test_few_cores_and_virtual_machines_are_told():
     own = chasing.found(1)
     assert said("latency", "title", own).startswith(
-        "Latency of memory is 1.01x idle (beside one core, not saturated); a decode of f16 costs as"
+        "Latency of memory is 1.01x idle (beside one core, not saturated); a decode of f16 slows"
     )
     two = replace(own, places=tuple(replace(each, threads=2) for each in own.places))
     assert "bandwidth (beside 2 cores, not saturated; 2 threads, llama-3-8b" in said(
@@ -152,10 +155,10 @@ def test_other_places_of_the_chase_have_sentences_of_their_own():
     assert (
         " With the chase on another NUMA node, latency of memory is 2.07x (2.05 to 2.09) the idle"
         " 108 ns at 90% of its read bandwidth (15 threads, llama-3-8b, 4,096 tokens). A decode of"
-        " f16 costs its neighbours more than plain reads of the same rate: latency is 1.20x (1.19"
+        " f16 slows its neighbours more than plain reads of the same rate: latency is 1.20x (1.19"
         " to 1.21) as long; decode i8: more, 1.20x (1.19 to 1.21). With the chase on an SMT sibling"
-        " of a core that works, latency of memory is 108 ns idle, and not known at 90% of its read"
-        " bandwidth (15 threads, llama-3-8b, 4,096 tokens): too few launches. A decode"
+        " of a core that works, latency of memory is 108 ns idle; it is not known at 90% of its"
+        " read bandwidth (15 threads, llama-3-8b, 4,096 tokens): too few launches. A decode"
     ) in text
     heads = [said("latency", "beside", own, place, place.curves[n]) for n, place in
              ((0, far), (2, far), (2, own.places[1]), (1, own.first))]  # fmt: skip
@@ -175,8 +178,8 @@ def test_latency_that_falls_is_told():
     curves = own.first.curves
     own = with_(own, curves=(replace(curves[0], falls=(50, 75)), *curves[1:]))
     assert (
-        "Latency beside plain reads falls where it should rise, at 50 and 75% of their rate (decode"
-        " f16)."
+        "Latency beside plain reads falls although it should rise, at 50 and 75% of their rate"
+        " (decode f16)."
     ) in said("latency", "sentence", own, False)
 
 

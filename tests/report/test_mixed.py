@@ -26,7 +26,7 @@ from tests.report.drawn import drawn, found_in, parts, strange_colours
 from tests.report.texts import blocks, plain_text, unnamed
 
 MODEL = "llama-3-8b"
-TOLD = "i8: fastest of those off by 1% of the output or less; with heavy keys f16+q8_0"
+TOLD = "i8: fastest format with an error of 1% of the output or less; with heavy keys f16+q8_0"
 
 
 @pytest.fixture(scope="module")
@@ -115,11 +115,11 @@ def told(tmp_path, capsys):
 def test_page_terminal_and_json_say_the_same(told):
     page, printed, text = told.page, " ".join(told.terminal.split()), plain_text(told.page)
     sentence = "q8_0+q4_0 dot is 1.31x (1.31 to 1.31) as fast as q8_0."
-    assert "Format of K, V i8 fastest of those off by 1% of the output or less." in printed
+    assert "K, V i8 fastest format with an error of 1% of the output or less." in printed
     assert "q8_0+q4_0 dot 52 KiB 76.9 (75.4-78.5) 8.7 leads 9.4 leads 1.31" in printed
     assert TOLD in text and sentence in text and sentence in printed
     assert page.index('id="formats"') < page.index('id="mixed"') < page.index('id="hero"')
-    assert text.count("differs from attention to the values as they were") == 1
+    assert text.count("is from the exact output without storing") == 1
     assert not [one for block in blocks(page) for one in unnamed(block) if "output" in one]
     claims = list(answers(told))
     assert not [str(conflict) for conflict in disagreeing(claims)]

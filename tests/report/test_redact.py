@@ -1,4 +1,4 @@
-"""What must not leave the house is in no file of a redacted report, and is in that of another."""
+"""Private facts stand in no file of a redacted report, but in the files of a plain one."""
 
 from dataclasses import replace
 
@@ -92,7 +92,7 @@ def test_what_an_engine_was_given_tells_no_path(small):
 
 
 def test_a_long_word_takes_no_longer_than_many_short_ones(small):
-    """A million letters would take half an hour, if each were the begin of another try."""
+    """A million letters would take half an hour if the pattern could begin at each of them."""
     run = kvbench.load(small)
     machine = replace(run.machine, facts={}, warnings=("x" * 1_000_000, "+@" * 500_000))
     assert redact(run.manifest, machine, (), ())[1] == machine

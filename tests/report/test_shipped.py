@@ -24,16 +24,17 @@ PAGES = sorted(RESULTS.glob("*/*/report/index.html"))
 # none: the report. `...` leaves something out.
 PRINTED = (
     ("README.md", r"The last lines, from.*?:\n\n(.*?)\n\n(?=\S)", ""),
-    (
-        "kvbench/cli/README.md",
-        r"\n\n(      2 \(K, V\) x .*?)\n\n(?=\S)",
-        "kvbench size llama-3-8b --context 4096 --budget 40GiB --lengths uniform:1-4096"
-        f" --machine {QUICK}",
-    ),
-    (
-        "kvbench/cli/README.md",
-        r"\n\nends with\n\n(.*?)\n\n(?=\S)",
-        f"kvbench explain gpt-oss-20b --machine {QUICK} --measured 5.2@32k",
+    *(
+        ("kvbench/cli/README.md", rf"<!-- output: {command} -->\n\n```text\n(.*?)\n```", command)
+        for command in (
+            "kvbench size llama-3-8b --context 4096 --budget 40GiB --lengths uniform:1-4096"
+            f" --machine {QUICK}",
+            f"kvbench explain gpt-oss-20b --machine {QUICK} --measured 5.2@32k",
+            "kvbench explain llama-3-8b --weights 16GB --machine results/zen4-kvm-2/peers"
+            " --engine ggml --dtype f16 --measured 1.62@4k",
+            "kvbench explain llama-3-8b --draft 3 --accept .7,.45,.33"
+            " --machine results/zen5-kvm-2/speculate",
+        )
     ),
 )
 
@@ -80,7 +81,7 @@ def test_a_shipped_page_is_that_of_its_run(page, shown):
 
 
 def rounded(text):
-    """To 12 digits: the last ones of a sum differ with the CPU that added it up."""
+    """Round numbers to 12 digits: the last digits of a sum depend on the CPU."""
     return re.sub(r"\d+\.\d+(e-?\d+)?", lambda number: f"{float(number[0]):.12g}", text)
 
 
@@ -133,7 +134,7 @@ def test_the_table_of_engines(beside):
 
 
 def test_the_words_on_engines(beside):
-    """Each line is of the page's own summary."""
+    """Each line stands in the run's own summary."""
     page = flat(" ".join(paragraphs("peers", "summary", beside.beside)))
     _, *lines = re.split(r"^- ", quoted("suites/README.md", ENGINES), flags=re.MULTILINE)
     assert lines and all(flat(line) in page for line in lines)

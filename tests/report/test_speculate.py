@@ -23,7 +23,7 @@ from tests.report.drawn import drawn, found_in, parts, strange_colours
 from tests.report.texts import plain_text
 
 MODEL = "llama-3-8b"
-TOLD = "Drafting 3 tokens pays where more than 0.2 are accepted (f16)"
+TOLD = "Drafting 3 tokens pays if more than 0.2 are accepted (f16)"
 
 
 @pytest.fixture(scope="module")
@@ -44,12 +44,12 @@ def test_the_first_tile_is_the_answer(found):
     ("worth", "value", "title", "end"),
     [
         (Worth.FREE, "free", "takes attention no longer (f16)", "any accepted draft is a gain."),
-        (Worth.MORE, "pays above 0.2 accepted", "where more than 0.2 are accepted (f16)",
-         "worth it where more than 0.2 of the drafts are accepted."),
+        (Worth.MORE, "pays above 0.2 accepted", "if more than 0.2 are accepted (f16)",
+         "worth it if more than 0.2 of the drafts are accepted."),
         (Worth.HARDLY, "hardly pays", "Drafting 3 tokens hardly pays (f16)",
-         "hardly worth it, for 4 steps may take no longer."),
+         "hardly worth it, because 4 steps may take no longer."),
         (Worth.NEVER, "never pays", "Drafting 3 tokens never pays (f16)",
-         "never worth it, for 4 steps take no longer."),
+         "never worth it, because 4 steps take no longer."),
         (Worth.NOT_CLEAR, "not decided", "How many draft tokens are worth verifying?",
          "not decided whether that is longer."),
     ],

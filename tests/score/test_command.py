@@ -155,9 +155,7 @@ def test_interrupted_before_there_is_a_run(still, tmp_path, capsys, monkeypatch)
     path = str(tmp_path / "a run")
     monkeypatch.setattr("sys.argv", ["kvbench", "score", "--out", path])
     said = errors_of(capsys, "score", "--out", path, code=130).splitlines()[-1]
-    assert (
-        said
-        == f"kvbench: interrupted, and nothing was kept; once more: kvbench score --out '{path}'"
-    )
+    again = f"to start again: kvbench score --out '{path}'"
+    assert said == f"kvbench: interrupted, and nothing was kept; {again}"
     still(made.played)
     assert call("score", "--out", path) == 0

@@ -1,4 +1,4 @@
-"""What a cache takes, written down again from the formula: layer by layer, with nothing of the
+"""The size of a cache, computed again from the formula: layer by layer, with nothing of the
 package.
 """
 
@@ -57,12 +57,12 @@ class Case:
 
     @property
     def row_bytes(self):
-        """Of a token, K and V together."""
+        """Bytes of a token, K and V together."""
         return sum(map(sum, self.rows))
 
     @property
     def block(self):
-        """Tokens of which a sequence takes whole multiples."""
+        """A sequence takes a multiple of this many tokens."""
         if self.layout == "paged":
             return self.block_tokens
         return 16 if self.layout in TRANSPOSED else 1

@@ -115,7 +115,7 @@ ENCODER = (
 
 def test_nothing_that_stays(capsys):
     text = said(capsys, *ENCODER.split())
-    assert "no layer keeps anything" in text and " 0 B are" not in text
+    assert "no layer keeps K and V" in text and " 0 B are" not in text
     assert facts(capsys, *ENCODER.split())["fit"]["word"] == ""
 
 
@@ -132,8 +132,8 @@ def test_the_capacity_ends_a_sequence(capsys):
 OVERRIDDEN = ["--kv-heads 16", "--layout paged", "--batch 2", "--window 512"]
 REFUSED = [  # of llama-3-8b; then whole lines
     ("--head-dim 0", "--head-dim is 0"),
-    ("--kv-heads 64", "do not divide into 64"),
-    ("--kv-heads 7", "do not divide"),
+    ("--kv-heads 64", "cannot be shared evenly by 64"),
+    ("--kv-heads 7", "cannot be shared evenly"),
     ("--q-heads 0", "--q-heads is 0"),
     ("--kv-heads -8", "--kv-heads is -8"),
     ("--layers -1", "--layers is -1"),
@@ -173,7 +173,7 @@ REFUSED = [  # of llama-3-8b; then whole lines
 LINES = [
     *((f"llama-3-8b {line}", (named,)) for line, named in REFUSED),
     *(
-        (f"qwen3-0.6b --context 1024 --map {line}", ("--map is of", line.split()[0]))
+        (f"qwen3-0.6b --context 1024 --map {line}", ("--map shows", line.split()[0]))
         for line in OVERRIDDEN
     ),
     ("qwen3-0.6b --canaries", ("--canaries",)),

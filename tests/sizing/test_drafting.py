@@ -228,17 +228,18 @@ WORDS = [
     ),
     (
         {"points": (timed(),), "draft": (3, ".7,.45,.33", None)},
-        "At 4,096 tokens attention with 4 queries takes 1.3 (1 to 1.4) times as long as with one,"
-        " counted as 5: measured with a, head, 4 query heads on a KV head and 4,096 tokens.",
+        "At 4,096 tokens attention with 4 queries takes 1.3 (1 to 1.4) times as long as with one"
+        " (the time of 5 queries is used): measured with a, head, 4 query heads on a KV head and"
+        " 4,096 tokens.",
     ),
     (
         {"points": (timed(),), "draft": (2, ".5", "5ms")},
-        "gives 1.75 on average: one, and 0.5 + 0.25 accepted (powers of 0.5).",
+        "gives 1.75 tokens on average: 1, plus 0.5 + 0.25 accepted drafts (powers of 0.5).",
     ),
     (
         {"points": (timed(),), "draft": (4, ACCEPT, "5ms")},
         "2.65 (2.64 to 2.66) times the tokens/s: a step takes 5 ms to draft and 838 ms to 843 ms to"
-        " verify, a plain one 832 ms.",
+        " verify; a plain step takes 832 ms.",
     ),
     (
         {"draft": (1, ".5", ".4")},
@@ -246,8 +247,8 @@ WORDS = [
     ),
     (
         {"gflops": 50.0},
-        "in 805 ms. Multiplying them with these tokens, 8.05 billion parameters, takes longer in"
-        " float32, 1.61 s, and less as bytes or bf16: the bounds span both.",
+        "in 805 ms. Multiplying 8.05 billion parameters with these tokens takes longer in float32,"
+        " 1.61 s, and less in bytes or bf16. The bounds cover both.",
     ),
 ]
 
@@ -267,10 +268,10 @@ CALL = ("explain", "llama-3-8b", "--machine", RUN, "--draft", "4", "--accept", A
 
 
 def test_text_page_and_json(capsys):
-    """The run has no decode of several queries: it is told, and the answer is a range."""
+    """The run has no decode with several queries: the text says so, and the answer is a range."""
     text = output_of(capsys, *CALL)
     assert "Drafting 4 tokens with KV in f16 pays at every context to 8,192 tokens if" in text
-    assert "Not measured" in text and "gives 2.69 on average" in text
+    assert "Not measured" in text and "gives 2.69 tokens on average" in " ".join(text.split())
     assert max(map(len, text.splitlines())) <= 120
     page = output_of(capsys, *CALL, "--markdown", "--draft-cost", "2s", "--dtype", "f16,i8")
     assert page.count("does not pay at any context") == 2 and page.count("```") == 4

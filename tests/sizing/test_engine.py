@@ -151,7 +151,7 @@ def test_what_is_missing(model, planted, capsys):
     [
         (lambda t: step(t) + t * EACH, "attention", "attention takes longer in a step than alone"),
         (lambda t: step(t) - t * EACH, "attention", "attention is faster in a step than alone"),
-        (lambda t: step(t) - 220e-6, "other", "such as from L3"),
+        (lambda t: step(t) - 220e-6, "other", "for example from L3"),
         (lambda t: step(t) + 5e-3, "other", "other operations, waiting"),
     ],
 )

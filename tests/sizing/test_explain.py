@@ -144,8 +144,8 @@ SAID = [  # shape and machine, and what each of the five lines holds
     (
         {},
         [
-            "8,192 tokens reading the weights is the limit",
-            "131,072 tokens reading the weights and reading the KV cache limit about equally",
+            "8,192 tokens, reading the weights is the limit",
+            "131,072 tokens, reading the weights and reading the KV cache take about equally long",
             "KV format: i8",
             "48 users of 8,192 tokens in f16",
             "20 GB/s",
@@ -157,7 +157,7 @@ SAID = [  # shape and machine, and what each of the five lines holds
     ),
     (
         {"shape": replace(LLAMA_8B, max_context=8192)},
-        ["", "8,192 tokens are the longest", "+2% tokens/s at 8,192 tokens;", "", ""],
+        ["", "8,192 tokens are the longest", "+2% tokens/s at 8,192 tokens. Its", "", ""],
     ),
     (
         {"known": machine({"f16": 20.0, "i8": 8.0})},
@@ -170,7 +170,7 @@ SAID = [  # shape and machine, and what each of the five lines holds
     ({"known": machine(memory=8 * GIB)}, ["", "", "", "no user", ""]),
     (
         {"known": machine(group=8)},
-        ["", "", "", "", "8 query heads on a KV head, where this model has 4"],
+        ["", "", "", "", "8 query heads on a KV head, this model has 4"],
     ),
     (
         {"shape": LATENT},
@@ -213,7 +213,8 @@ def test_text_ends_with_the_lines(capsys):
     assert " ".join(text.split()).endswith(" ".join(" ".join(five).split())) and len(five) == 5
     server = ("--cores", "96", "--bandwidth", "460")
     text = output_of(capsys, "explain", "gemma-3-4b", "--machine", RUN, *server)
-    assert "On 96 cores with 460 GB/s (a model" in text and max(map(len, text.splitlines())) <= 120
+    assert "A model, not a measurement: tokens/s on 96 cores with 460 GB/s" in text
+    assert max(map(len, text.splitlines())) <= 120
     page = output_of(
         capsys, "explain", "gemma-3-4b", "--machine", RUN, "--markdown", "--measured", "2@8k"
     )

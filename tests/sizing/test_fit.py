@@ -153,7 +153,7 @@ def test_a_measured_decode_goes_before_reads():
 
 @pytest.mark.parametrize("host", ["zen4", "spr", "zen3"])
 def test_a_measured_point_has_the_tokens_of_its_report(host):
-    """Whatever a query and an output are of its bytes: at 512 tokens 1.6 %."""
+    """Also with a query and an output, which are 1.6 % of the bytes at 512 tokens."""
     run = load(ROOT / "results" / f"{host}-kvm-2" / "quick")
     place, points = known(run.path), run.findings().points.set_index("name")
     own = run.tokens()[run.tokens()["model"].str.contains("llama-3-8b")]
@@ -215,7 +215,7 @@ def test_a_profile(tmp_path):
 
 
 def test_of_as_many_threads_those_that_read_fastest_count(tmp_path):
-    """Whichever stands first; and of more threads those, however slow."""
+    """In any order of the file; the largest number of threads counts, even if it is slower."""
     fast, slow = (replace(READ, cpus=cpus) for cpus in ((2, 3), (0, 1)))
     records = [probe(n, rate, of) for of, rate in ((slow, 20.0), (fast, 21.0)) for n in range(9)]
     assert known(written(tmp_path / "a.json", records)).cpus == (2, 3)

@@ -16,8 +16,8 @@ from kvbench.model import Point
 from kvbench.units import now
 
 _NO_VERDICT = (
-    "These are rates as each run measured them, hours or days apart. The verdict is of the ratios"
-    " below: each point beside the reads of its own rounds."
+    "Each run measured the rates above by itself, perhaps days apart, so they decide nothing. The"
+    " verdict follows from the ratios below: each point over reads timed in its own rounds."
 )
 
 
@@ -26,20 +26,20 @@ _NO_VERDICT = (
     cls=Long,
     groups={"What counts": "min-effect noise", "Output": "gate export bless json"},
     examples={
-        "kvbench compare runs/base runs/head --gate": "End with a code that CI can go by.",
-        "kvbench compare results/mine/quick runs/new --bless": "Then keep the new run.",
+        "kvbench compare runs/base runs/head --gate": "Exit with a code for CI.",
+        "kvbench compare results/mine/quick runs/new --bless": "Compare, then keep the new run.",
     },
 )
 @click.argument("base", type=Named())
 @click.argument("head", type=Named())
-@click.option("--gate", is_flag=True, help="Exit with the verdict, by the codes below.")
+@click.option("--gate", is_flag=True, help="Let the exit code tell the verdict; see below.")
 @click.option(
     "--min-effect",
     "smallest",
     type=SHARE,
     help=(
-        "Smallest change that counts, as a share of the time. [default: 5% for a point, 3% for a"
-        " family]"
+        "Smallest change that counts, as a share of the time, such as 2%. [default: 5% for a point,"
+        " 3% for a family of points]"
     ),
 )
 @click.option(
@@ -49,11 +49,16 @@ _NO_VERDICT = (
     metavar="RUN",
     type=Named(),
     help=(
-        "Another run of BASE's build. Differences from BASE of that size are noise and never count."
+        "Another run of the same build as BASE. Differences as small as those between it and BASE"
+        " count as noise. May be repeated."
     ),
 )
 @export_option
-@click.option("--bless", is_flag=True, help="Then replace BASE with HEAD. BASE need not exist yet.")
+@click.option(
+    "--bless",
+    is_flag=True,
+    help="After the comparison, replace BASE by a copy of HEAD. BASE may be missing.",
+)
 @json_option
 def command(
     base: Path,
@@ -66,9 +71,9 @@ def command(
 ) -> int:
     """Say whether the run HEAD is slower or faster than the run BASE.
 
-    Both are folders that kvbench sweep has written on the same machine. Each point is divided by
-    the reads that were timed beside it, and launches are compared with launches. Without --gate,
-    the exit code is 0 if the runs can be compared.
+    BASE and HEAD are folders that kvbench sweep has written on the same machine. The time of each
+    point is divided by the time of reads in the same rounds, and the launches of both runs are
+    compared. Without --gate, the exit code is 0 for every verdict.
     """
     from kvbench.results import load
     from kvbench.store.run import is_vacant
@@ -85,13 +90,13 @@ def command(
 
 
 def _bless(base: Path, head: Path) -> int:
-    """A run with errors is nothing to be held against."""
+    """Replace `base` by a copy of `head`. A run with errors is refused as a baseline."""
     from kvbench.results import load
     from kvbench.store import keep
 
     if failed := [record for record in load(head).records if record.error]:
         raise BadArgument(
-            f"--bless: {head} has {len(failed)} visits that failed: {failed[0].error}",
+            f"--bless: {len(failed)} visits of {head} failed, first: {failed[0].error}",
             "finish or repeat the run first",
         )
     keep(head, base)
@@ -100,8 +105,8 @@ def _bless(base: Path, head: Path) -> int:
 
 
 def _found(runs: Sequence[Any], smallest: float | None) -> tuple[Any, dict[str, str]]:
-    """The comparison, and short names of its points. `runs`: base, head, and others of base's
-    build.
+    """The comparison, and short names of its points. `runs`: base, head, then other runs of the
+    build of base.
     """
     from kvbench.analysis.differs.compare import compare, learn, short
     from kvbench.report.words.compared import told
@@ -111,7 +116,7 @@ def _found(runs: Sequence[Any], smallest: float | None) -> tuple[Any, dict[str, 
     if taken := {run for run in seen if run in (sides[0].run, sides[1].run) or seen.count(run) > 1}:
         raise BadArgument(
             f"--noise: run {min(taken)} is named twice",
-            "name runs that are neither base nor head, once each",
+            "name runs other than base and head, each once",
         )
     learned = learn([sides[0], *sides[2:]]) if seen else None
     return told(*compare(sides[0], sides[1], now(), smallest, learned)), short(sides[0], sides[1])
@@ -132,7 +137,7 @@ def _side(run: Any) -> Any:
 
 
 def _sides(runs: Sequence[Any]) -> list[str]:
-    """What each run measured, and what of it is no verdict."""
+    """Lines on what each run measured, with a note that these rates decide nothing."""
     from kvbench.report.machines import text
     from kvbench.texts import wrapped
 

@@ -24,7 +24,7 @@ from kvbench.cli._types import TIME, Count, Named
 from kvbench.errors import BadArgument, Exit, unknown_word
 from kvbench.model.verdict import NOT_COMPARABLE
 
-_AXES = ("context", "dtype", "threads")  # of an engine's points
+_AXES = ("context", "dtype", "threads")  # axes of an engine's points
 _OF_ENGINES, _OF_KERNELS = ("model", *_AXES), ("isa", "plugin")
 
 
@@ -39,9 +39,11 @@ _OF_ENGINES, _OF_KERNELS = ("model", *_AXES), ("isa", "plugin")
         "Output": "out export json",
     },
     examples={
-        "kvbench gate": "The working tree against the last commit.",
-        "kvbench gate --base origin/main --export junit=gate.xml": "Against a branch, for CI.",
-        "kvbench gate --engine ggml --base a/libggml.so --head b/libggml.so": "Two of llama.cpp's.",
+        "kvbench gate": "Compare the working tree with the last commit.",
+        "kvbench gate --base origin/main --export junit=gate.xml": "Compare with a branch, for CI.",
+        "kvbench gate --engine ggml --base a/libggml.so --head b/libggml.so": (
+            "Compare two builds of llama.cpp's library."
+        ),
     },
 )
 @click.option(
@@ -49,20 +51,18 @@ _OF_ENGINES, _OF_KERNELS = ("model", *_AXES), ("isa", "plugin")
     default="HEAD",
     show_default=True,
     metavar="REV|LIB|WHEEL",
-    help="Git revision, library or wheel; of another engine, its library or its interpreter.",
+    help="A git revision, a library or a wheel. With --engine: its library, or a Python with it.",
 )
 @click.option(
     "--head",
     default=".",
     show_default=True,
     metavar="REV|LIB|WHEEL|.",
-    help="The same; . is the working tree.",
+    help="As --base; . means the working tree.",
 )
 @click.option(
     "--suite",
-    help=(
-        "Name of a suite, or a path that ends in .toml. [default: gate, and with --engine engine]"
-    ),
+    help=("Name of a suite, or a path that ends in .toml. [default: gate; with --engine: engine]"),
 )
 @only_option
 @click.option(
@@ -71,39 +71,45 @@ _OF_ENGINES, _OF_KERNELS = ("model", *_AXES), ("isa", "plugin")
     default="4m",
     show_default=True,
     help=(
-        "Time to measure in, confirming included; it may end within a launch. Building is not"
-        " counted."
+        "Time for measuring, such as 90s or 4m, with the launches that confirm a change. It may end"
+        " within a launch. Building does not count."
     ),
 )
 @click.option(
-    "--seed", type=Count(0), help="Seed of the random order of the sides. [default: drawn]"
+    "--seed", type=Count(0), help="Seed of the random order of both sides. [default: random]"
 )
 @isa_option
 @plugin_option
 @click.option(
     "--every",
     is_flag=True,
-    help="Measure all points, even those whose code is the same on both sides.",
+    help="Measure all points, also those with the same code on both sides.",
 )
 @click.option(
     "--engine",
     metavar="NAME",
-    help="Compare two builds of another engine, such as ggml; kvbench peers lists them.",
+    help="Compare two builds of another engine, such as ggml.",
 )
-@click.option("--model", help="Models whose heads to take. [default: the suite's]")
+@click.option(
+    "--model", help="With --engine: models whose heads to measure. [default: the suite's]"
+)
 @with_options(*(same(name, "the suite's") for name in _AXES))
 @click.option(
     "--source",
     type=click.Path(exists=True, file_okay=False, path_type=Path),
-    help="Checkout of another project; BASE and HEAD are its revisions, or . as it stands.",
+    help="Checkout of another project. BASE and HEAD are then its revisions, or . as it stands.",
 )
-@click.option("--build", metavar="CMD", help="Shell command that builds it, in a worktree.")
+@click.option(
+    "--build", metavar="CMD", help="With --source: shell command that builds it, in a worktree."
+)
 @click.option(
     "--product",
     metavar="PATH",
-    help="Library that CMD makes: of the engine; without --engine, a plug-in.",
+    help="With --source: the library that CMD makes. Without --engine it is used as a plug-in.",
 )
-@click.option("--out", type=Named(file_okay=False), help="Folder for the timings of every pair.")
+@click.option(
+    "--out", type=Named(file_okay=False), help="Folder to keep the timings of every pair in."
+)
 @export_option
 @json_option
 def command(
@@ -111,18 +117,18 @@ def command(
 ) -> int:
     """Build the kernels of BASE and HEAD, and say whether HEAD is slower or faster.
 
-    Both are measured in turn in the same processes. Nothing is measured where both have the same
-    code, comments aside. A change counts only after fresh launches have confirmed it. The exit code
-    gives the verdict.
+    Both builds are measured in turn in the same processes. Points whose code is the same on both
+    sides are not measured; comments do not count as code. A change counts only if fresh launches
+    confirm it. The exit code tells the verdict.
 
-    With --engine they are two builds of another engine, each in a process of its own. With --source
-    they are two revisions of another project, built by its own command.
+    With --engine, BASE and HEAD are two builds of another engine, each in a process of its own.
+    With --source, they are two revisions of another project, built by its own command.
     """
     from kvbench.gate import gate
     from kvbench.machine import available_memory
 
     exported = [wanted(word, as_json) for word in asked.pop("exports")]
-    available_memory()  # where nothing can be measured, nothing need be built
+    available_memory()  # refuses at once if nothing can be measured; building takes minutes
     with ExitStack() as owned:
         rivals = _rivals(base, head, owned, **asked)
         found, names = gate(rivals, budget, out, _followed)
@@ -144,15 +150,15 @@ def _rivals(
     product: str | None,
     **asked: Any,
 ) -> Any:
-    """owned: what is built or copied lasts as long."""
+    """The two sides to compare. `owned`: builds and copies are deleted when it closes."""
     from kvbench.gate.checkout import products, same
     from kvbench.gate.rivals import unchanged
     from kvbench.leftovers import scratch
 
     if any((source, build, product)) and not all((source, build, product)):
         raise BadArgument(
-            "--source, --build and --product belong together",
-            "a checkout, the command that builds it, and the library that it makes",
+            "--source, --build and --product go together",
+            "give a checkout, the command that builds it, and the library that it makes",
         )
     _refuse_misplaced(asked)
     rivals = _kernels if asked["engine"] is None else _engines
@@ -170,21 +176,21 @@ def _rivals(
 
 
 def _refuse_misplaced(asked: dict[str, Any]) -> None:
-    """Before anything is built."""
+    """Refuse options of the other kind of gate, before anything is built."""
     from kvbench.peers.known import entries
 
     engine = asked["engine"]
     if engine is None:
         if wrong := _named(asked, _OF_ENGINES):
             raise BadArgument(
-                f"{wrong}: a gate of kernels has the points of its suite",
-                "--only picks some of them; --engine NAME compares two builds of an engine",
+                f"{wrong} works with --engine only: a gate of kernels measures its suite's points",
+                "pick points with --only, or name an engine with --engine",
             )
         return
     if engine not in entries():
         raise unknown_word("--engine", engine, entries())
     if wrong := _named(asked, _OF_KERNELS):
-        raise BadArgument(f"{wrong} is of our kernels, not of another engine's", "leave it out")
+        raise BadArgument(f"{wrong} works with our kernels only, not with --engine", "leave it out")
 
 
 def _named(asked: dict[str, Any], options: tuple[str, ...]) -> str:
@@ -192,7 +198,9 @@ def _named(asked: dict[str, Any], options: tuple[str, ...]) -> str:
 
 
 def _kernels(base: str, head: str, folder: Path, built: Any, **asked: Any) -> Any:
-    """built: two products of another project's checkout, which are plug-ins; None without one."""
+    """Two builds of kernels as sides. `built`: two plug-ins built from another project's checkout;
+    None without --source.
+    """
     from kvbench.gate import Request, kernels, sides, tiers
 
     for name in _OF_ENGINES:
@@ -209,7 +217,7 @@ def _kernels(base: str, head: str, folder: Path, built: Any, **asked: Any) -> An
 
 
 def _engines(base: str, head: str, folder: Path, built: Any, **asked: Any) -> Any:
-    """As _kernels(), of products that are an engine's libraries."""
+    """Two builds of another engine as sides. `built`: its two libraries, as in _kernels()."""
     from kvbench.gate import EngineRequest, engine_side, engines
 
     for name in _OF_KERNELS:

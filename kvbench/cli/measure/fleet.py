@@ -15,24 +15,24 @@ from kvbench.errors import BadArgument, BadRun, Exit
 @click.command("fleet")
 @click.argument("arguments", metavar="[SUITE] [-- OPTIONS OF SWEEP] | FOLDER...", nargs=-1)
 @click.option(
-    "--scheduler", help="Address of a Dask scheduler that is running, such as tcp://10.0.0.1:8786."
+    "--scheduler", help="Address of a running Dask scheduler, such as tcp://10.0.0.1:8786."
 )
 @click.option(
     "--folder",
-    help="On the hosts: for their run directories. [default: ~/kvbench-fleet]",
+    help="Folder on each host for its run directory. [default: ~/kvbench-fleet]",
 )
 @click.option(
     "--from",
     "gathered",
     is_flag=True,
-    help="Measure nothing: bring the runs below each FOLDER together.",
+    help="Measure nothing: collect the runs below each FOLDER.",
 )
 @click.option(
     "--out",
     type=Named(),
     default=Path("fleet"),
     show_default=True,
-    help="Here: a folder for each host's run.",
+    help="Folder on this machine for the runs of all hosts.",
 )
 def command(
     arguments: tuple[str, ...],
@@ -41,15 +41,15 @@ def command(
     gathered: bool,
     out: Path,
 ) -> int:
-    """Measure SUITE (default: quick) once on each host of a Dask cluster, bring the runs back, and
-    say which hosts are not like the others.
+    """Measure SUITE (default: quick) on each host of a Dask cluster, copy the runs here, and name
+    hosts that differ from the others.
 
     Start the cluster by any of Dask's means (SSH, Slurm, Kubernetes), with kvbench[fleet] on each
-    host. A host has one sweep at a time. What is in --folder there stays: the next call resumes it.
+    host. Each host measures one sweep at a time. Runs stay in --folder on the host, so the next
+    call resumes an unfinished one.
 
-    With --from the runs are here already, whatever brought them: each FOLDER is searched for run
-    directories, such as a shared file system, or what rsync has fetched. Only ordinary files are
-    copied: links, pipes and devices are left out.
+    With --from, nothing is measured: each FOLDER is searched for run directories, such as a shared
+    file system. Only ordinary files are copied, not links, pipes or devices.
     """
     refuse_both(**{"from": gathered, "scheduler": scheduler})
     refuse_both(**{"from": gathered, "folder": folder})
@@ -59,7 +59,7 @@ def command(
     if not scheduler:
         raise BadArgument(
             "neither --scheduler nor --from is given",
-            "--scheduler ADDRESS measures, --from FOLDER brings runs together",
+            "--scheduler ADDRESS measures, --from FOLDER collects runs",
         )
     return _measured(arguments, scheduler, folder or "~/kvbench-fleet", out)
 
@@ -72,7 +72,7 @@ def _gathered(places: Sequence[Path], out: Path) -> None:
     found = gather(places, out, partial(say, err=True))
     if not found:
         where = " or ".join(map(str, places))
-        raise BadRun(f"no run directory below {where}", "name the folder that the hosts wrote")
+        raise BadRun(f"no run directory below {where}", "name the folder that the hosts wrote to")
     _told(found)
 
 
@@ -92,7 +92,7 @@ def _measured(arguments: Sequence[str], scheduler: str, folder: str, out: Path) 
 
 
 def _told(found: Sequence[Path]) -> None:
-    """How the hosts differ."""
+    """Print how the hosts differ, and the command that makes their pages."""
     from kvbench.analysis.differs.hosts import hosts
     from kvbench.report.words import template
     from kvbench.results import load

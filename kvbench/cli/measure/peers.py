@@ -21,7 +21,7 @@ from kvbench.cli._streams import say, tell
 from kvbench.errors import BadArgument, unknown_word
 
 _AXES = ("context", "q_len", "dtype", "threads")
-_LIBRARIES = ("ggml", "cke")  # that have an option of their own; --build is for all
+_LIBRARIES = ("ggml", "cke")  # engines with an option of their own; --build takes any engine
 
 
 def _build(engine: str, said: str) -> Callable[..., Any]:
@@ -34,29 +34,31 @@ def _build(engine: str, said: str) -> Callable[..., Any]:
 @click.option(
     "--model",
     help=(
-        "Models whose heads to take, such as llama-3-8b,llama-2-7b; or one file. [default: the"
+        "Models whose heads to measure, such as llama-3-8b,llama-2-7b; or one file. [default: the"
         " suite's]"
     ),
 )
 @with_options(*(same(name, "the suite's") for name in _AXES))
 @click.option(
-    "--peers", "wanted", help="Engines, such as ggml,numpy. [default: all that are installed]"
+    "--peers",
+    "wanted",
+    help="Engines to measure, such as ggml,numpy. [default: all that are installed]",
 )
-@_build("ggml", "Another library of ggml. Two are two rows, with their ratio.")
-@_build("cke", "The C-Kernel-Engine's library, or a folder that holds it.")
+@_build("ggml", "Another library of ggml. May be repeated: two of them are compared.")
+@_build("cke", "The C-Kernel-Engine's library, or its folder. May be repeated.")
 @click.option(
     "--build",
     "named",
     multiple=True,
     metavar="ENGINE[@LABEL]=PATH",
-    help="Another library of any engine. May be repeated: two of an engine are two rows.",
+    help="Another library of any engine. May be repeated: two of one engine are compared.",
 )
 @click.option(
     "--python",
     "pythons",
     multiple=True,
     metavar="ENGINE[@LABEL]=PATH",
-    help="An engine that another Python has, such as vllm=vllm/bin/python. May be repeated.",
+    help="Take an engine from another Python, such as vllm=vllm/bin/python. May be repeated.",
 )
 @launches_option
 @out_option
@@ -67,11 +69,11 @@ def _build(engine: str, said: str) -> Callable[..., Any]:
 def command(out: Path | None, resume: bool, report: bool, as_json: bool, **asked: Any) -> int:
     """Time other engines' decode attention beside ours: same values, same CPUs, same rounds.
 
-    Engines come with pip install 'kvbench[peers]', 'kvbench[torch]', or an entry point
-    kvbench.peers of another package. --model takes names of suites/models.toml, or one file: a
-    config.json or the folder that holds it, or a .gguf. --context, --q-len, --dtype and
-    --threads take several values, too, such as 4k,16k. The run directory is an ordinary one:
-    report, compare and history work on it.
+    Engines come with pip install 'kvbench[peers]' or 'kvbench[torch]'. Another package can add one
+    by an entry point kvbench.peers. --model takes names such as llama-3-8b (see
+    suites/models.toml), or one file: a config.json or its folder, or a .gguf file. --context,
+    --q-len, --dtype and --threads take several values, such as 4k,16k. The result is a run
+    directory, so kvbench report, compare and history can read it.
     """
     from kvbench.plan.expansion import NO_PEER
     from kvbench.report.peers import launches
@@ -79,8 +81,8 @@ def command(out: Path | None, resume: bool, report: bool, as_json: bool, **asked
 
     if resume and (out is None or any(asked.values())):
         raise BadArgument(
-            "--resume finishes the run in --out as it was begun",
-            "name it with --out, and nothing else",
+            "--resume needs --out, and takes no other options of the run",
+            "kvbench peers --resume --out DIR",
         )
     with (
         Session.resume(out)
@@ -108,7 +110,7 @@ def _options(asked: dict[str, Any]) -> dict[str, Any]:
             if engine not in entries():
                 raise unknown_word(option, engine, entries())
     paths = (*own, *named)
-    builds(names, paths, pythons)  # refuses what names none
+    builds(names, paths, pythons)  # refuses a path that is not a build of its engine
     pathed = {*map(engine_of, paths)}
     axes = (
         *_heads(asked.pop("model")),
@@ -125,7 +127,7 @@ def _options(asked: dict[str, Any]) -> dict[str, Any]:
 
 
 def _heads(text: str | None) -> tuple[str, ...]:
-    """Axes for --model: names of suites/models.toml, or the heads of one file."""
+    """Axes that --model gives: models by name, or the heads of one file."""
     from kvbench.checkpoint import is_file, walked
     from kvbench.model import HEADS, MODEL_SAYS
 
@@ -142,8 +144,8 @@ def _heads(text: str | None) -> tuple[str, ...]:
         )
     walked(files[0], "--model")
     raise BadArgument(
-        f"--model {text[:60]} names a file among others",
-        "names of suites/models.toml, or one file alone",
+        f"--model {text[:60]} names a file beside other models",
+        "give names of suites/models.toml, or one file",
     )
 
 

@@ -45,9 +45,11 @@ from kvbench.units import counted, duration, size
         "Output": "json",
     },
     examples={
-        "kvbench profile decode --model llama-3-8b --dtype i8": "What limits that decode.",
-        "kvbench profile step --model llama-3-8b --between model:q4_0": "A step, and its parts.",
-        "kvbench profile decode --engine ggml": "Where ggml's time goes.",
+        "kvbench profile decode --model llama-3-8b --dtype i8": "What limits this decode?",
+        "kvbench profile step --model llama-3-8b --between model:q4_0": (
+            "How long does a step take, and each of its parts?"
+        ),
+        "kvbench profile decode --engine ggml": "Where does ggml's time go?",
     },
 )
 @click.argument("op", metavar="OP")
@@ -57,36 +59,44 @@ from kvbench.units import counted, duration, size
 @patience_option
 @tuning_option
 @grow_option
-@click.option("--samples", type=Count(), default=12, show_default=True, help="Rounds of samples.")
 @click.option(
-    "--sample-time", type=float, default=0.03, show_default=True, help="Seconds per sample."
+    "--samples", type=Count(), default=12, show_default=True, help="Number of rounds of samples."
+)
+@click.option(
+    "--sample-time",
+    type=float,
+    default=0.03,
+    show_default=True,
+    help="Length of a sample in seconds.",
 )
 @neighbour_option
 @json_option
 def command(op: str, plugin: tuple[str, ...], as_json: bool, **asked: Any) -> int:
-    """Measure one kernel in depth: OP is decode, append, bulk, repack, transpose, logits or step.
+    """Measure one kernel in depth, and say what limits it.
 
-    It is timed in turn with what could limit it: the same reads without the arithmetic (its twin),
-    the same kernel on data in a private cache (its core speed), plain reads of memory, the fastest
-    reads of as much memory, and the peak of its own products. What limits it is told of this one
-    visit; a sweep has several launches. Stores are timed beside copies of as many bytes: append of
-    a token, bulk of a prompt, repack of a cache that grows to twice its capacity or --capacity,
-    transpose of a prompt to head-major order, logits of a token. A step does all layers of a model
-    in turn: append, decode, and --between bytes of weights; it is timed beside each of these alone.
+    OP is decode, append, bulk, repack, transpose, logits or step. The result is of this one visit;
+    a sweep makes several launches.
 
+    A decode is timed in turn with what could limit it: the same reads without arithmetic (reads of
+    its own rows), the same kernel on data in a private cache (its core speed), plain reads of
+    memory, the fastest reads of as much memory, and the peak of its instructions.
     --dtype q8_0+q4_0 keeps K in q8_0 and V in q4_0.
 
-    A step with --grow 256 decodes so many tokens on end, from the context on. Each is stored behind
-    those before it, and each step is timed once: what a token of context adds, and what a step
-    takes beside that.
+    A store is timed beside copies of as many bytes. append stores one token. bulk stores a prompt.
+    repack moves a cache into one of twice its capacity, or of --capacity. transpose turns a prompt
+    to head-major order. logits copies the logits of one token.
 
-    With --plugin and no --variant, every variant of the plug-ins is profiled, one after another. A
-    plug-in that hangs is
-    ended: after a minute and the time of its samples, unless --patience says otherwise.
+    A step does all layers of a model in turn: append, decode, then --between bytes of weights. It
+    is timed beside each of these parts alone. With --grow 256, a step decodes 256 tokens in a row
+    instead and times each step once: how much time does a token of context add?
 
-    With --engine ggml, another engine is profiled from outside: where its time goes beyond a plain
-    read of memory. Beside a pass it is timed with one thread, on few tokens (the start of a call)
-    and on data in a private cache (its core).
+    With --plugin and without --variant, every variant of the plug-ins is profiled, one after
+    another. A plug-in that hangs is stopped after a minute plus the time of its samples; --patience
+    changes that.
+
+    With --engine ggml, another engine is profiled from outside: where does its time go beyond plain
+    reads of memory? Beside its pass, it is timed with one thread, on few tokens (the start of a
+    call), and on data in a private cache (its core speed).
     """
     from kvbench.native import library_of
     from kvbench.suite.values import LIMITS
@@ -110,14 +120,15 @@ def command(op: str, plugin: tuple[str, ...], as_json: bool, **asked: Any) -> in
         return Exit.FINE
     if as_json:
         raise BadArgument(
-            f"--json is of one kernel, and there are {' and '.join(filter(None, variants))}",
+            "--json prints one kernel, but the plug-ins have"
+            f" {' and '.join(filter(None, variants))}",
             "name one with --variant",
         )
     return _each(variants, name, partial(_facts, op, library, plugin, **asked))
 
 
 def _variants(library: Any, op: str, asked: str | None) -> list[str | None]:
-    """Those that are meant: a name that several plug-ins have stands for all of them."""
+    """The variants to profile. A name that several plug-ins have means all of them."""
     foreign = library.foreign_variants if op == "decode" else ()
     if asked is None:
         return list(foreign) or [None]
@@ -125,7 +136,7 @@ def _variants(library: Any, op: str, asked: str | None) -> list[str | None]:
 
 
 def _each(variants: list[str | None], name: str, facts_of: Callable[..., Any]) -> int:
-    """One profile after another. Who fails costs the others nothing."""
+    """Profile one variant after another, also after one has failed; then compare their rates."""
     found, failed = [], False
     for variant in variants:
         try:
@@ -146,8 +157,8 @@ def _each(variants: list[str | None], name: str, facts_of: Callable[..., Any]) -
         lines += [
             "",
             (
-                "They were timed one after another. kvbench gate --base A.so --head B.so times two"
-                " in the same rounds."
+                "These were timed one after another. To time two of them in the same rounds:"
+                " kvbench gate --base A.so --head B.so"
             ),
         ]
         say("\n".join(lines))
@@ -197,7 +208,7 @@ def _grown(
 
 
 def _tuned(tuning: Any, library: Any, measured: Callable[[Any], Any]) -> Any:
-    """The visit that is made with what is known of schedules, to which it adds what it has seen."""
+    """Make a visit with the known timings of schedules, and add its own timings to them."""
     from kvbench.machine import describe
     from kvbench.store.evidence import Evidence
 
@@ -266,7 +277,7 @@ def _heading(facts: Any, name: str) -> list[str]:
 
 
 def _done(shape: Any) -> list[str]:
-    """To scores, as short names say it."""
+    """Short names of what this attention does to scores, such as a cap."""
     own = {field.name: field for field in FIELDS if field.name in PLAIN_SCORES}
     return [
         own[name].short.format(getattr(shape, name))
@@ -279,9 +290,9 @@ _ROWS = {
     "memory": "plain reads of memory",
     "twin": "reads of its own rows",
     "alone": "the same, nothing read between passes",
-    "core": "core speed: its kernel in a cache",
-    "ceiling": "read ceiling: this footprint",
-    "dram": "read ceiling: DRAM",
+    "core": "core speed: same kernel, data in cache",
+    "ceiling": "fastest reads of as many bytes",
+    "dram": "fastest reads of memory",
     "other": "the other kind of stores",
     "copy": "copy, ordinary stores",
     "copy_nt": "copy, non-temporal stores",
@@ -321,11 +332,11 @@ def _rate(label: str, rate: Any, share: str) -> str:
 
 
 def _share(share: float | None) -> str:
-    return "not known: no two samples of one length" if share is None else f"{share:.0%} of it"
+    return "not known: sample lengths differ" if share is None else f"{share:.0%} of it"
 
 
 def _tail(facts: Any, of: str) -> str:
-    """Quantiles of passes, or why there are none."""
+    """Quantiles of the time of a pass, or why they are not known."""
     known = {name: getattr(facts, f"{of}_{name}", None) for name in ("p50", "p99", "max")}
     said = [f"{name} {duration(seconds)}" for name, seconds in known.items() if seconds is not None]
     return ", ".join(said + ([f"({facts.pass_note})"] if facts.pass_note else []))
@@ -361,7 +372,7 @@ def _details(facts: Any) -> list[str]:
         lines.append(f"  arithmetic intensity: {facts.ai:.2f} FLOP per compulsory byte")
     if facts.stage_share:
         shares = ", ".join(f"{stage} {share:.0%}" for stage, share in facts.stage_share.items())
-        lines.append(f"  stages: {shares} (from a run of its own, with clock reads between them)")
+        lines.append(f"  stages: {shares} (timed apart, with clock reads between them)")
     if facts.point.op == STEP:
         lines += _of_step(facts)
     if facts.point.op not in ATTENDS:
@@ -372,9 +383,9 @@ def _details(facts: Any) -> list[str]:
 
 
 def _longer(facts: Any) -> list[str]:
-    """Than the one that it is timed beside."""
+    """How many times as long the point takes as the simpler one beside it."""
     if facts.queries_times:
-        times = f"{facts.queries_times:.2f} times as long as one of them"
+        times = f"{facts.queries_times:.2f} times as long as one query"
         return [f"  the {facts.point.shape.q_len} queries take {times}"]
     if facts.scores_times:
         words = ", ".join(_done(facts.point.shape))
@@ -383,7 +394,7 @@ def _longer(facts: Any) -> list[str]:
 
 
 def _chase(facts: Any) -> list[str]:
-    """The latency of memory beside the point, and beside plain reads and copies."""
+    """A table: latency of memory beside the point, and beside plain reads and copies."""
     from kvbench.model.chases import IDLE, LOADS, SHARES, SPIN, loaded
 
     if facts.latencies is UNSET:
@@ -401,22 +412,22 @@ def _chase(facts: Any) -> list[str]:
 
 
 def _of_step(facts: Any) -> list[str]:
-    """Tokens per second, the shares of its parts, and whether it is their sum."""
+    """Tokens per second of a step, the shares of its parts, and its time over their sum."""
     from kvbench.report.words.phrases import number
 
     one, every = map(number, (facts.tokens_per_second, facts.tokens_per_second_of_batch))
-    lines = [f"  {one} tokens/s of a sequence, {every} of the batch"]
+    lines = [f"  {one} tokens/s for each sequence, {every} for the batch"]
     if not facts.parts:
         return [
             *lines,
-            "  its parts are not known: no round has all of them in samples of a length",
+            "  its parts are not known: no round has all of them in samples of equal length",
         ]
     shares = ", ".join(f"{name} {part.share:.1%}" for name, part in facts.parts.items())
     times = ", ".join(f"{name} {part.times:.2f}" for name, part in facts.parts.items())
     ends = f"{facts.step_times_low:.2f} to {facts.step_times_high:.2f}"
     return [
         *lines,
-        f"  of its time: {shares}",
-        f"  over the sum of its parts alone: {facts.step_times:.2f} ({ends})",
-        f"  times as long within the step as alone: {times}",
+        f"  shares of its time: {shares}",
+        f"  its time over the sum of its parts timed alone: {facts.step_times:.2f} ({ends})",
+        f"  each part's time within the step, over its time alone: {times}",
     ]

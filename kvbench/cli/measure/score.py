@@ -28,7 +28,7 @@ from kvbench.errors import BadArgument, Exit
     cls=Long,
     groups={
         "How": "pages library plugin isa tuning",
-        "An archive for others": "pack name check",
+        "An archive to publish": "pack name check",
         "Output": "out resume json",
     },
     examples={
@@ -42,37 +42,39 @@ from kvbench.errors import BadArgument, Exit
 @plugin_option
 @isa_option
 @tuning_option
-@click.option("--pack", is_flag=True, help="Make an archive of the score in RUN.")
+@click.option(
+    "--pack", is_flag=True, help="Pack the score in RUN into the archive that --out names."
+)
 @click.option(
     "--name",
-    help="With --pack: what the machine shall be called. [default: by its fingerprint]",
+    help="With --pack: name of the machine in the archive. [default: its fingerprint]",
 )
 @click.option(
     "--check",
     is_flag=True,
-    help="Say in one line whether RUN, an archive, is a score, and whether it is valid.",
+    help="Check RUN, an archive: say in one line whether it holds a valid score.",
 )
 @click.option(
     "--out",
     type=Named(),
     help=(
-        "Run directory [default: a new one below runs/]; with --pack the archive, which ends in"
-        " .tar.gz."
+        "Run directory [default: a new one below runs/]; with --pack: the archive to write, such as"
+        " mine.tar.gz."
     ),
 )
 @click.option("--resume", is_flag=True, help="Finish the run in --out.")
 @json_option
 def command(run: Path | None, out: Path | None, as_json: bool, **asked: Any) -> int:
-    """The number to quote: tokens per second of attention, by a workload that is the same on all
+    """Measure the number to quote: tokens per second of attention, by one workload for all
     machines.
 
-    With RUN, say the score of a run that is there, or of an archive. results/README.md has the
-    rules. With --library or --plugin the score is an open one.
+    With RUN, print the score of a run directory or of an archive. The folder results/ has the
+    rules. With --library or --plugin the score is open: compare it with open scores only.
 
-    --pack makes an archive of RUN's journal and digests, without host names and paths; the CPU's
-    name is left out too, unless it is given as --name. --check takes an archive from anybody: it
-    unpacks nothing but a score's own files, and computes the score anew. Valid means consistent,
-    not true: nobody can tell an invented journal from a measured one.
+    --pack writes an archive of RUN without host names, paths and the CPU's name; --name can give a
+    name. --check takes an archive from anybody: it unpacks only the files of a score, and computes
+    the score anew. Valid means consistent, not true: kvbench cannot tell an invented journal from
+    a measured one.
     """
     from kvbench.report.words import paragraphs, said
     from kvbench.submission import checked, of, pack
@@ -86,7 +88,8 @@ def command(run: Path | None, out: Path | None, as_json: bool, **asked: Any) -> 
             return Exit.INTERRUPTED
     elif asked or resume or out and not packed:
         raise BadArgument(
-            "RUN is there already, and options of measuring are given", "leave out one or the other"
+            "RUN is already measured, so options for measuring do not go with it",
+            "leave out RUN, or these options",
         )
     if packed or check:
         found = pack(run, _archive(out), name or "") if packed else checked(run)
@@ -103,7 +106,7 @@ def _refuse_both(run: Path | None, packed: bool, check: bool, name: str | None) 
     refuse_both(pack=packed, check=check)
     if run is None and (packed or check):
         raise BadArgument(
-            f"{'--pack' if packed else '--check'} needs RUN",
+            f"{'--pack' if packed else '--check'} needs a RUN",
             "kvbench score --pack RUN --out FILE, or kvbench score --check FILE",
         )
     if name is not None and not packed:
@@ -121,14 +124,14 @@ def _archive(out: Path | None) -> Path:
 
 
 def _measured(asked: dict[str, Any], out: Path | None, resume: bool) -> Path | None:
-    """The run directory; None where it was interrupted."""
+    """Measure a score, and return its run directory; None if it was interrupted."""
     from kvbench.session import Session, scoring
     from kvbench.submission import refuse_changed
 
     if resume and (out is None or asked):
         raise BadArgument(
-            "--resume finishes the run in --out as it was begun",
-            "name it with --out, and nothing else",
+            "--resume needs --out, and takes no other options of the run",
+            "kvbench score --resume --out DIR",
         )
     if resume and out:
         refuse_changed(out)
@@ -148,14 +151,15 @@ def _measured(asked: dict[str, Any], out: Path | None, resume: bool) -> Path | N
 
 
 def _begun(asked: dict[str, Any], out: Path | None) -> Any:
-    """The session of a score, of the fastest kernels, which are timed here."""
+    """Begin the session of a score: time all kernels briefly, and pick the fastest."""
     from kvbench.report.course import newest
     from kvbench.session import scoring
     from kvbench.units import span
 
     seconds, filling = scoring.forecast(asked)
     say(
-        f"score: about {span(seconds)}, {span(filling)} of it to fill memory and to begin", err=True
+        f"score: about {span(seconds)}, of which {span(filling)} fill memory before timing begins",
+        err=True,
     )
     say_busy("taskset -c LIST")
     kernels = scoring.pick(asked, partial(follow_each, about=newest))
@@ -164,7 +168,7 @@ def _begun(asked: dict[str, Any], out: Path | None) -> Any:
 
 
 def _finished(begun: Any) -> None:
-    """With its longer and its loaded part; then sealed."""
+    """Measure the score, then its longer and its loaded part, and seal the run directory."""
     from kvbench.session import scoring
     from kvbench.submission import seal
 
@@ -179,7 +183,7 @@ def _finished(begun: Any) -> None:
 
 
 def _follow_loaded(begun: Any) -> None:
-    """Where it cannot be measured, the score is valid all the same."""
+    """Measure latency beside a load. If that cannot be measured, the score is still valid."""
     from kvbench.session import scoring
 
     try:

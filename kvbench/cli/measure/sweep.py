@@ -27,12 +27,12 @@ from kvbench.cli._types import SHARE, TIME
 from kvbench.errors import BadArgument
 from kvbench.model import FIELDS
 
-# what --tune-only goes by
+# options that --tune-only takes
 _TUNED_BY = {"suite", "axes", "only", "cpus", "isa", "pages", "schedule", "library", "tuning"}
 
 
 class _WithAxes(Long):
-    """Its help lists the axes, too."""
+    """A command whose help also lists the axes."""
 
     def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         with formatter.section("Axes"):
@@ -50,8 +50,8 @@ class _WithAxes(Long):
         "Output": "out resume commit report verbose json",
     },
     examples={
-        "kvbench sweep --axis context=8k,32k --report": "Two contexts, and the report.",
-        "kvbench sweep standard --budget 10m": "As many launches as ten minutes allow.",
+        "kvbench sweep --axis context=8k,32k --report": "Measure two contexts, write the report.",
+        "kvbench sweep standard --budget 10m": "Make as many launches as ten minutes allow.",
     },
 )
 @click.argument("suite", metavar="[SUITE]", required=False)
@@ -59,14 +59,14 @@ class _WithAxes(Long):
 @click.option(
     "--dry-run",
     is_flag=True,
-    help="Only show points, time, memory and what is left out. Nothing is measured.",
+    help="Measure nothing: show the points, the time and memory they need, and what is left out.",
 )
 @click.option(
     "--tune-only",
     is_flag=True,
     help=(
-        "Only find the fastest schedule for each class of points, as the first launch does, and"
-        " keep the timings for later runs."
+        "Only time schedules, as the first launch does: find the fastest for each class of points,"
+        " and keep the timings for later runs."
     ),
 )
 @click.option("--fresh", is_flag=True, help="With --tune-only: ignore the timings of earlier runs.")
@@ -74,40 +74,42 @@ class _WithAxes(Long):
 @click.option(
     "--target-ci",
     type=SHARE,
-    help="Add launches until all intervals are this narrow. Needs --budget.",
+    help="Add launches until all intervals are this narrow, such as 1%. Needs --budget.",
 )
 @click.option(
     "--until-decided/--no-until-decided",
     default=None,
     help=(
-        "Add launches for points whose questions are open. [default: as the suite says, unless"
-        " --launches is given]"
+        'Add launches while questions such as "is i8 faster than f16?" are not decided. [default:'
+        " the suite's; with --launches: no]"
     ),
 )
 @click.option(
     "--budget",
     type=TIME,
-    help="Time to measure in, such as 90s, 10m or 2h; it may end within a launch.",
+    help="Time for measuring, such as 90s, 10m or 2h. It may end within a launch.",
 )
 @click.option(
     "--patience",
     type=TIME,
-    help="Stop a visit that makes no progress for this time. [default: by the forecast]",
+    help="Stop a visit without progress for this time, such as 5m. [default: from the forecast]",
 )
 @click.option(
     "--commit",
     metavar="REV",
-    help="Commit that is measured, for kvbench history. [default: git's, here]",
+    help="Commit that is measured, for kvbench history. [default: git's in this folder]",
 )
 @out_option
 @click.option(
-    "--resume", is_flag=True, help="Finish the run in --out; with --launches N, until it has N."
+    "--resume",
+    is_flag=True,
+    help="Finish the run in --out. With --launches N: go on until it has N launches.",
 )
 @report_option
 @click.option(
     "--verbose",
     is_flag=True,
-    help="End with every sentence of the report instead of the main answers.",
+    help="Print every sentence of the report at the end, not only the main answers.",
 )
 @json_option
 def command(
@@ -116,8 +118,8 @@ def command(
     """Measure SUITE (default: quick) on this machine, and write a run directory.
 
     SUITE is a name from kvbench list suites, or a path that ends in .toml. Each launch is a fresh
-    process that visits all points in random order. Every result is written at once, so --resume can
-    finish an interrupted run.
+    process that visits all points in random order. Every result is written to disk at once, so
+    --resume can finish an interrupted run.
     """
     from kvbench.session import Options, Session
 
@@ -127,7 +129,7 @@ def command(
     asked = given(asked)
     refuse_both(dry_run=dry, tune_only=tune, resume=resume)
     if resume and out is None:
-        raise BadArgument("--resume needs --out", "name the run directory that is to be finished")
+        raise BadArgument("--resume needs --out", "name the run directory to finish")
     if fresh and not tune:
         raise BadArgument("--fresh only works with --tune-only", "add --tune-only")
     if dry:
@@ -148,11 +150,11 @@ def command(
 
 
 def _refuse_more(asked: dict[str, Any]) -> None:
-    """Schedules are timed in a launch of their own, which leaves no run."""
+    """Refuse options that --tune-only has no use for: it leaves no run directory."""
     more = [name for name, value in asked.items() if value and name not in _TUNED_BY]
     if more:
         raise BadArgument(
-            f"--tune-only times schedules alone, and {option_name(more[0])} is of a whole sweep",
+            f"--tune-only only times schedules; {option_name(more[0])} needs a full sweep",
             f"leave {' and '.join(map(option_name, more))} out",
         )
 
@@ -180,7 +182,7 @@ def _tuned(options: Any, fresh: bool, as_json: bool) -> None:
 
 
 def _tell(report: bool, verbose: bool, as_json: bool, run: Any) -> None:
-    """What there is so far."""
+    """Print what the run says so far; it may be unfinished."""
     from kvbench.report.course import ending
     from kvbench.report.ending import short, summary, text
     from kvbench.report.words import numa

@@ -1,1 +1,1 @@
-"""Commands that read what was measured."""
+"""Commands that read runs which were measured before."""

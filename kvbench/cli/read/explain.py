@@ -18,7 +18,7 @@ from kvbench.sizing.draft import asked as draft_of
 from kvbench.units import COUNT, whole
 
 _SUITE = "explain"
-_TOLD = 8192  # tokens at which a pair stands beside its halves
+_TOLD = 8192  # tokens: the context at which a pair of formats is compared with its halves
 
 
 @click.command(
@@ -32,7 +32,7 @@ _TOLD = 8192  # tokens at which a pair stands beside its halves
         "Output": "plot markdown json",
     },
     examples={
-        "kvbench explain gpt-oss-20b --measured 5.2@32k": "What limits it, and what is missing.",
+        "kvbench explain gpt-oss-20b --measured 5.2@32k": "What limits it? What does it miss?",
         "kvbench explain qwen3-8b --draft 4 --accept .7,.45,.33,.21": "Does drafting pay here?",
     },
 )
@@ -42,59 +42,57 @@ _TOLD = 8192  # tokens at which a pair stands beside its halves
 @click.option(
     "--machine",
     type=Named(),
-    help="Run directory to take rates from. [default: measure this machine, a minute; with --draft"
-    " two]",
+    help="Run directory to take rates from. [default: measure this machine: one minute, or two"
+    " with --draft]",
 )
 @click.option(
     "--measured",
     multiple=True,
     metavar="RATE@CONTEXT",
-    help="Tokens/s that you measured, such as 5.2@8192: what is missing? With --engine it may be"
-    " repeated.",
+    help="Tokens/s that you measured, such as 5.2@8192: how much does memory allow? With --engine"
+    " it may be repeated.",
 )
 @click.option(
     "--draft",
     type=Count(),
     metavar="N",
-    help="Tokens that are drafted for each step: does it pay to verify them? With --accept.",
+    help="Number of tokens drafted for each step: does it pay to verify them? Needs --accept.",
 )
 @click.option(
     "--accept",
     metavar="SHARES",
-    help="Share of the steps in which each draft is accepted, as engines print it: such as"
-    " .7,.45,.33,.21. One number stands for it, its square, its cube, ...",
+    help="For each draft, the share of steps that accept it, as engines print it, such as"
+    " .7,.45,.33,.21. One number such as .7 means .7, .7 squared, .7 cubed, ...",
 )
 @click.option(
     "--draft-cost",
     metavar="COST",
-    help="What drafting for a step costs: a share of a plain step such as 0.1, a time such as 5ms,"
-    " or the bytes of the draft's weights such as 400M, which are read N times. [default: what it"
-    " may cost is said]",
+    help="Cost of drafting for one step: a share of a plain step such as 0.1, a time such as 5ms,"
+    " or the bytes of the draft model's weights such as 400M, read N times. [default: print how"
+    " much it may cost]",
 )
 @click.option(
     "--engine",
     metavar="NAME",
-    help="Predict the tokens/s of an engine, such as ggml, from its own attention in a run of"
-    " kvbench peers, which --machine names.",
+    help="Predict the tokens/s of an engine, such as ggml, from the time of its own attention."
+    " --machine must name a run of kvbench peers.",
 )
-@same("context", "of --engine: those of --measured, else those of the run")
-@same(
-    "dtype",
-    "all that are known; of --engine's cache: all that the run has; of --draft's: 16 bits",
-)
+@same("context", "with --engine: those of --measured, else those of the run")
+@same("dtype", "all; with --engine: all that the run has; with --draft: 16 bits")
 @click.option(
     "--cores",
     type=Count(1),
-    help="Also compute tokens/s on a server of so many cores, from core speeds: with --bandwidth.",
+    help="Also compute tokens/s on a server with this many cores, from core speeds. Needs"
+    " --bandwidth.",
 )
 @click.option(
-    "--bandwidth", type=RATE, help="GB/s that memory gives all of these cores, such as 460."
+    "--bandwidth", type=RATE, help="GB/s of that server's memory for all its cores, such as 460."
 )
 @click.option(
     "--plot", type=Plot(), help="Also draw bytes and tokens/s against context, as .png or .svg."
 )
 @click.option(
-    "--markdown", "as_markdown", is_flag=True, help="A page to paste into an issue instead of text."
+    "--markdown", "as_markdown", is_flag=True, help="Print Markdown, to paste into an issue."
 )
 @json_option
 def command(
@@ -106,13 +104,13 @@ def command(
     as_markdown: bool,
     **asked: Any,
 ) -> int:
-    """Say what limits the decoding of MODEL on this machine: weights, KV cache or core, over all
-    its contexts.
+    """Say what limits the decoding of MODEL on this machine at each context: weights, KV cache or
+    core.
 
-    MODEL is a name of suites/models.toml, a config.json or the folder that holds it, or a .gguf
-    file. Weights count as they are stored, of a mixture of experts those that a step meets. An
-    engine's tokens/s are predicted from the weights' bytes and from its own attention, as a run of
-    kvbench peers timed it.
+    MODEL is a name such as llama-3-8b (see suites/models.toml), a config.json or its folder, or a
+    .gguf file. Weights count in their stored format. Of a mixture of experts, only the experts that
+    a step uses count. With --engine, tokens/s are predicted from the bytes of the weights and the
+    time of the engine's own attention, measured by kvbench peers.
     """
     from kvbench.checkpoint import find
 
@@ -124,7 +122,7 @@ def command(
     _refuse_half(asked["cores"], asked["bandwidth"])
     asked["draft"] = _draft(asked["draft"], asked.pop("accept"), asked.pop("draft_cost"))
     _refuse_without(machine=machine, **asked)
-    # before anything large is imported: what it refuses costs nothing
+    # before anything large is imported, so that a bad model is refused at once
     name, model, why = find(source)
     from kvbench.report.explain import explain_markdown, explain_text, lines
     from kvbench.sizing.explained import decoder_of
@@ -146,8 +144,8 @@ def command(
 
 
 def _explained(name: str, model: Any, why: str, batch: int, place: Path, **asked: Any) -> Any:
-    """With the server and the engine that were asked for. What an engine's step is made of says
-    more of a measured rate than reads do.
+    """The explanation, with the server, drafts and engine asked for. With an engine, --measured is
+    compared with the parts of its step instead of with reads.
     """
     from kvbench.sizing.drafting import drafted
     from kvbench.sizing.engine import predict
@@ -176,38 +174,38 @@ def _draft(drafts: int | None, accept: str | None, cost: str | None) -> Draft | 
         return None
     if drafts is None or accept is None:
         raise BadArgument(
-            "--draft, --accept and --draft-cost are of one step",
-            "give the first two, such as --draft 4 --accept .7,.45,.33,.21",
+            "--draft, --accept and --draft-cost go together",
+            "give at least the first two, such as --draft 4 --accept .7,.45,.33,.21",
         )
     return draft_of(drafts, accept, cost)
 
 
 def _refuse_half(cores: int | None, bandwidth: float | None) -> None:
-    """A server has both."""
+    """Refuse a server with only one of cores and bandwidth."""
     if (cores is None) != (bandwidth is None):
         raise BadArgument(
-            "--cores and --bandwidth are of one server", "give both, such as 96 and 460"
+            "--cores and --bandwidth go together", "give both, such as --cores 96 --bandwidth 460"
         )
     if bandwidth == 0:
-        raise BadArgument("--bandwidth is 0", "GB/s of the server's memory, such as 460")
+        raise BadArgument("--bandwidth is 0", "give GB/s of the server's memory, such as 460")
 
 
 def _refuse_without(machine: Path | None, **asked: Any) -> None:
-    """What an engine alone has, and what it needs."""
+    """Refuse --engine without a run, and options that only work with --engine."""
     engine, measured = asked["engine"], asked["measured"]
     if engine and machine is None:
         raise BadArgument("--engine needs a run of kvbench peers", "name it with --machine")
     if not engine and (asked["context"] or len(measured) > 1):
         raise BadArgument(
-            "--context and a second --measured are of an engine", "name it with --engine"
+            "--context and a second --measured need an engine", "name it with --engine"
         )
     if not engine and any(not context for _, context in measured):
-        raise BadArgument("--measured: at 0 tokens there is no cache", "such as 5.2@8192")
+        raise BadArgument("--measured: at 0 tokens the cache is empty", "such as 5.2@8192")
 
 
 def _tokens(text: str) -> int:
     if not (found := re.fullmatch(COUNT, text.strip())):
-        raise BadArgument(f"--context: {text[:60]!r} is no number of tokens", "such as 0,2k,8k")
+        raise BadArgument(f"--context: {text[:60]!r} is not a number of tokens", "such as 0,2k,8k")
     return whole(*found.groups())
 
 
@@ -222,8 +220,8 @@ def _asked(text: str) -> tuple[float, int]:
 
 
 def _run_of(decoder: Any, draft: Draft | None, dtypes: tuple[str, ...]) -> Path | None:
-    """A new run directory of the model's shape; None where it was interrupted. No kernel walks
-    latent rows: then the suite's own shape has to do, for the reads. The suite has no pairs.
+    """Measure the model's shape, and return the new run directory; None if interrupted. For a model
+    with latent rows, which no kernel walks, the suite's own shape is measured, for its reads.
     """
     from kvbench.model.planes import is_pair
     from kvbench.session import Options, Session

@@ -21,20 +21,20 @@ _root = click.option(
     type=Named(),
     default="runs",
     show_default=True,
-    help="Folder with the runs, at any depth.",
+    help="Folder that holds the runs, at any depth.",
 )
 _machine = click.option(
     "--machine",
     metavar="FINGERPRINT",
-    help="Only runs of this machine. Its first letters are enough.",
+    help="Only runs of this machine. The first letters of its fingerprint are enough.",
 )
 _point = click.option(
-    "--point", "pattern", metavar="PATTERN", help="Points to show, such as 'decode.*.i8.*'."
+    "--point", "pattern", metavar="PATTERN", help="Only these points, such as 'decode.*.i8.*'."
 )
 
 
 class _Shown(Ending, click.Group):
-    """Options alone are those of show."""
+    """A group whose options, given without a command, are passed to show."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         own = not args or args[0].startswith("-") and args[0] not in ctx.help_option_names
@@ -45,7 +45,7 @@ class _Shown(Ending, click.Group):
     "history",
     cls=_Shown,
     examples={
-        "kvbench history add runs/new": "Take a run into the history in runs/.",
+        "kvbench history add runs/new": "Add a run to the history in runs/.",
         "kvbench history --report page --gate": "Write a page, and fail after a lasting slowdown.",
     },
     context_settings={"help_option_names": ["-h", "--help"]},
@@ -53,8 +53,8 @@ class _Shown(Ending, click.Group):
 def command() -> None:
     """Show how the points of many runs change over time.
 
-    A step is a lasting change. Everything is computed from the runs below a folder and from
-    accepted.json, which lists the steps that somebody has accepted.
+    A step is a lasting change. Everything is computed from the runs below a folder, and from its
+    file accepted.json, which lists accepted steps. Without a command, history means history show.
     """
 
 
@@ -62,8 +62,8 @@ def command() -> None:
 @click.argument("runs", metavar="RUN...", nargs=-1, required=True, type=Named())
 @_root
 def add(runs: tuple[Path, ...], root: Path) -> None:
-    """Copy RUNs into the root folder, and write their summaries. Runs that are there already stay
-    as they are.
+    """Copy each RUN into the root folder, and write its summary. A run that is already there is not
+    changed.
     """
     from kvbench.history import place
 
@@ -76,14 +76,14 @@ def add(runs: tuple[Path, ...], root: Path) -> None:
     "show",
     cls=Long,
     groups={"What to show": "root machine point", "Output": "report gate json"},
-    examples={"kvbench history --point 'decode.*.i8.*'": "How the points of one format went."},
+    examples={"kvbench history --point 'decode.*.i8.*'": "Show the points of one format."},
 )
 @_root
 @_machine
 @_point
 @click.option("--report", "folder", metavar="DIR", type=Named(), help="Also write a page into DIR.")
 @click.option(
-    "--gate", is_flag=True, help="Exit with 1 if a point became slower and nobody accepted it."
+    "--gate", is_flag=True, help="Exit with 1 if a step to a slower time is not accepted."
 )
 @json_option
 def show(
@@ -94,7 +94,7 @@ def show(
     gate: bool,
     as_json: bool,
 ) -> int:
-    """Show each point: its runs, the latest beside its baseline, and its steps."""
+    """Show each point: the number of its runs, its latest value beside its baseline, its steps."""
     from kvbench.report.history import shown, text
 
     found = _history(root).only(pattern, machine)
@@ -112,20 +112,20 @@ def show(
 @command.command("accept")
 @click.argument("point", metavar="POINT")
 @click.option(
-    "--run", required=True, help="First run after the step: its name, or that of its folder."
+    "--run", required=True, help="First run after the step: its name, or its folder's name."
 )
-@click.option("--reason", required=True, help="Why the step is right.")
-@click.option("--who", help="Who accepts it. [default: your user name]")
+@click.option("--reason", required=True, help="Why the change is wanted, such as 'smaller pages'.")
+@click.option("--who", help="Name of the person who accepts it. [default: your user name]")
 @_root
 def accept(point: str, run: str, reason: str, who: str | None, root: Path) -> None:
-    """Accept the step of POINT at a run: that run becomes the new baseline.
+    """Accept the step of POINT at a run: the baseline of later runs begins there.
 
     POINT is a name, or a pattern for several points, such as 'decode.*.i8.*'.
     """
     from kvbench.history import accept as said
 
     if not reason.strip():
-        raise BadArgument("--reason is empty", "say in a few words why the step is right")
+        raise BadArgument("--reason is empty", "say in a few words why the change is wanted")
     who = printable(who or os.environ.get("USER") or "unknown")
     for each in said(_history(root), point, run, printable(reason), who):
         say("\n".join(f"accepted from run {each.run} on: {name}" for name in each.points))
@@ -137,7 +137,7 @@ def accept(point: str, run: str, reason: str, who: str | None, root: Path) -> No
 @_point
 @click.option("-o", "--out", type=Named(), help="File to write. [default: standard output]")
 def export(root: Path, machine: str | None, pattern: str | None, out: Path | None) -> None:
-    """Write all results as one CSV table with a row for each point of each run."""
+    """Write all results as one CSV table: a row for each point of each run."""
     from kvbench.history import exported
 
     put(exported(_history(root).only(pattern, machine)), out, "csv", "then export again")

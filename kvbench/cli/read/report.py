@@ -20,8 +20,8 @@ _TEXTS = ("md", "json", "csv")
     cls=Long,
     groups={"Output": "format out redact"},
     examples={
-        "kvbench report runs/mine": "A page in the run directory.",
-        "kvbench report runs/mine results/zen4-kvm-2/quick --out both": "Two machines at once.",
+        "kvbench report runs/mine": "Write a page into the run directory.",
+        "kvbench report runs/mine results/zen4-kvm-2/quick --out both": "Compare two machines.",
     },
 )
 @click.argument("runs", metavar="RUN...", nargs=-1, required=True, type=Named())
@@ -30,7 +30,8 @@ _TEXTS = ("md", "json", "csv")
     "--out",
     type=Named(),
     help=(
-        "Folder for html [default: report in RUN]; file for the others [default: standard output]."
+        "For html: a folder [default: report/ in RUN]. For other formats: a file [default: standard"
+        " output]."
     ),
 )
 @click.option(
@@ -39,18 +40,18 @@ _TEXTS = ("md", "json", "csv")
     type=click.Choice(["html", *_TEXTS]),
     default="html",
     show_default=True,
-    help="html: a page; md: text for a pull request; json: everything; csv: the table of points.",
+    help="html: a page; md: Markdown for a pull request; json: everything; csv: all points.",
 )
 @click.option(
     "--redact", "hide", is_flag=True, help="Leave out host names, the CPU's name and paths."
 )
 def command(runs: tuple[Path, ...], out: Path | None, form: str, hide: bool) -> None:
-    """Report what each RUN found: a page with figures, which needs no network.
+    """Write a page with the answers and figures of each RUN. The page needs no network.
 
     A RUN is a folder that kvbench sweep has written, finished or not. The numbers of each figure
-    lie beside it as CSV. Several runs get a page each, one that compares their machines, and on the
-    terminal a table with their ratios. Of scores, their archives, or folders of these, such as
-    results/*, a gallery shows all machines.
+    are written beside it as CSV. Several runs get a page each, one page that compares them, and a
+    table of their ratios on the terminal. If RUNs are scores, archives of scores, or folders of
+    these, such as results/*, a gallery lists all machines.
     """
     from kvbench.store.names import MANIFEST
 
@@ -74,8 +75,8 @@ def command(runs: tuple[Path, ...], out: Path | None, form: str, hide: bool) -> 
 
 
 def _gallery(paths: tuple[Path, ...], out: Path | None) -> tuple[Path, ...]:
-    """Draws those that hold a score. The others, unless they are nothing that a report is made
-    of.
+    """Write a gallery of the paths that hold a score. Return the other paths that are runs; return
+    all paths if none holds a score.
     """
     from kvbench.report.gallery import write_gallery
     from kvbench.store.names import MANIFEST
@@ -92,7 +93,7 @@ def _gallery(paths: tuple[Path, ...], out: Path | None) -> tuple[Path, ...]:
         except KvbenchError as error:
             notes.append(f"{place} is left out: {error.args[0]}")
     runs = tuple(path for path in left if (path / MANIFEST).exists())
-    notes += [f"{path} holds no score" for path in left if path not in runs and not path.is_file()]
+    notes += [f"{path} has no score" for path in left if path not in runs and not path.is_file()]
     for note in notes:
         say(note, err=True)
     page = write_gallery(
@@ -140,8 +141,8 @@ def _draw(studies: list[Any], places: list[str], out: Path) -> None:
 
 
 def _said(found: Any, manifest: Any, place: str, whole: bool) -> Iterator[str]:
-    """What the run lacks; and all that it says, where it is `whole`. A command stays in one line,
-    to be copied.
+    """Lines on what the run lacks, then, if `whole`, all that it says. The command that goes on
+    stays in one line, so that it can be copied.
     """
     from kvbench.report.ending import text
     from kvbench.report.words.gaps import gaps, resume

@@ -18,7 +18,7 @@ from kvbench.model import DEFAULTS, MODEL_SAYS
 from kvbench.model.size import Decoder
 
 _GEOMETRY = ("layers", "q_heads", "kv_heads", "head_dim", "context")
-# what the option is called there, where that is not the same
+# fields of a model whose name is not the option's
 _OF_MODEL = {"context": "max_context"}
 
 
@@ -36,20 +36,20 @@ _OF_MODEL = {"context": "max_context"}
         "Output": "machine map canaries align plot json",
     },
     examples={
-        "kvbench size llama-3-8b --context 32k --budget 40GiB": "Bytes, and what fits.",
-        "kvbench size qwen3-0.6b --context 1024 --map": "Where the buffers of its decoder lie.",
+        "kvbench size llama-3-8b --context 32k --budget 40GiB": "Bytes of a cache; what fits?",
+        "kvbench size qwen3-0.6b --context 1024 --map": "Where do its decoder's buffers lie?",
     },
 )
 @click.argument("model", metavar="[MODEL]", required=False)
 @with_options(
-    click.option("--layers", type=Count(), help="Layers of the model."),
+    click.option("--layers", type=Count(), help="Number of layers. [default: the model's]"),
     *options("q_heads", "kv_heads", "head_dim", "v_dim"),
     same("context", "the model's longest"),
     *options("dtype", "scale", "k_scale", "layout", "inner", "block_tokens", "pad"),
     click.option(
         "--window",
         type=Count(),
-        help="Tokens that a sliding layer attends to; 0: all. [default: the model's]",
+        help="Tokens that a layer with a window attends to; 0: all. [default: the model's]",
     ),
     click.option(
         "--window-every",
@@ -57,33 +57,38 @@ _OF_MODEL = {"context": "max_context"}
         help="Every Nth layer attends to all tokens. [default: the model's]",
     ),
     click.option(
-        "--ephemeral", type=Count(), default=0, help="Encoder layers, which keep no K and V."
+        "--ephemeral",
+        type=Count(),
+        default=0,
+        show_default=True,
+        help="Number of encoder layers, which keep no K and V.",
     ),
     click.option(
         "--capacity",
         type=Count(),
-        help="Tokens that every layer has room for. [default: those it attends to]",
+        help="Tokens that each layer has room for. [default: as many as it attends to]",
     ),
 )
 @batch_option
 @click.option(
-    "--replicas", type=Count(1), default=1, show_default=True, help="Copies of the model."
+    "--replicas", type=Count(1), default=1, show_default=True, help="Number of copies of the model."
 )
 @weights_option
 @click.option(
-    "--budget", type=BYTES, help="Memory for caches, such as 40GiB. Prints how many sequences fit."
+    "--budget", type=BYTES, help="Memory for caches, such as 40GiB: how many sequences fit?"
 )
 @click.option(
     "--lengths",
     metavar="KIND",
-    help="Lengths of the sequences: uniform:A-B, fixed:N, or a file of numbers.",
+    help="Lengths of the sequences: uniform:A-B such as uniform:1-4096, fixed:N, or a file of"
+    " numbers. What does reserving room waste?",
 )
 @click.option(
     "--machine",
     type=Named(),
     help=(
-        "Run directory, or a file from kvbench machine --json: the machine and its rates. [default:"
-        " this machine]"
+        "Take the machine and its rates from a run directory, or a file of kvbench machine --json."
+        " [default: this machine, without rates]"
     ),
 )
 @click.option(
@@ -93,21 +98,21 @@ _OF_MODEL = {"context": "max_context"}
     help="Also show where each buffer of MODEL's decoder would lie in memory.",
 )
 @click.option(
-    "--canaries", is_flag=True, help="With --map: put a known pattern behind every buffer."
+    "--canaries", is_flag=True, help="With --map: put a known pattern behind each buffer."
 )
 @click.option(
-    "--align", type=Count(), help="With --map: bytes to align every buffer to. [default: 64]"
+    "--align", type=Count(), help="With --map: align each buffer to this many bytes. [default: 64]"
 )
 @click.option("--plot", type=Plot(), help="Also draw size against context, as .png or .svg.")
 @json_option
 def command(
     model: str | None, mapped: bool, plot: Path | None, as_json: bool, **asked: Any
 ) -> None:
-    """Compute what the KV cache of MODEL takes: bytes, what fits, and tokens per second at most.
+    """Compute the size of MODEL's KV cache, what fits in memory, and tokens per second at most.
 
-    MODEL is a name of suites/models.toml, a config.json or the folder that holds it, or a .gguf
-    file. Options override its geometry; without MODEL they give all of it. Nothing is measured:
-    tokens per second come from the run that --machine names.
+    MODEL is a name such as llama-3-8b (see suites/models.toml), a config.json or its folder, or a
+    .gguf file. Options override its shape; without MODEL, give the shape by options. Nothing is
+    measured: tokens per second come from the run that --machine names.
     """
     from kvbench.checkpoint import find
     from kvbench.report.sizes import size_text
@@ -147,13 +152,13 @@ def _draw(decoder: Decoder, longest: int, place: Any, found: Any, path: Path) ->
 
 
 def _decoder(name: str | None, model: Any, asked: dict[str, Any]) -> Decoder:
-    """`model`: what is known of it; what was asked goes before."""
+    """The decoder to size. Values that were asked for replace those of `model`."""
     if asked["context"] is not None:
         asked["context"] = _tokens(asked["context"])
     for key in (*_GEOMETRY, "window", "window_every"):
         if asked[key] is None:
             asked[key] = getattr(model, _OF_MODEL.get(key, key), None if key in _GEOMETRY else 0)
-    refuse_missing({key: asked[key] for key in _GEOMETRY}, "give them, or a MODEL")
+    refuse_missing({key: asked[key] for key in _GEOMETRY}, "give these options, or a MODEL")
     own = {key: getattr(model, key, DEFAULTS[key]) for key in MODEL_SAYS}
     if asked["head_dim"] != getattr(model, "head_dim", None):
         own["v_dim"] = DEFAULTS["v_dim"]  # the model's goes with its own heads
@@ -167,23 +172,21 @@ def _tokens(text: str) -> int:
 
 
 def _refuse_own_shape(model: str | None, asked: dict[str, Any]) -> None:
-    """The map is of the model as it is: it knows no other shape than its own, and no other
-    cache.
-    """
+    """Refuse options that change MODEL's shape: --map shows the model as it is."""
     from kvbench.checkpoint import find, is_file
 
     if not model:
         raise BadArgument("--map needs a MODEL", "name one of suites/models.toml")
     if is_file(model):
-        find(model)  # which says what else is wrong with it
+        find(model)  # raises if the file itself is bad
         raise BadArgument(
-            f"--map takes no file such as {Path(model).name!r}",
+            f"--map does not work with a file such as {Path(model).name!r}",
             "name a MODEL of suites/models.toml",
         )
     source = click.get_current_context().get_parameter_source
     for name in asked.keys() - {"context", "dtype"}:
         if source(name) is ParameterSource.COMMANDLINE:
             raise BadArgument(
-                "--map is of MODEL's own shape, and of one sequence",
+                "--map shows MODEL's own shape, and one sequence",
                 f"leave out {option_name(name)}",
             )

@@ -16,25 +16,25 @@ from kvbench.model.annotated import Printed, about
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Doctor(Printed):
-    """Whether this machine is fit to be measured now."""
+    """The checks of this machine: is it ready to be measured now?"""
 
-    checks: Annotated[tuple[Check, ...], about("what moves bandwidth, looked at now")]
+    checks: Annotated[tuple[Check, ...], about("things that change the bandwidth, checked now")]
     fingerprint: Annotated[str, about("digest of the hardware")]
-    environment: Annotated[str, about("digest of what an administrator can change")]
+    environment: Annotated[str, about("digest of settings that an administrator can change")]
 
 
 @click.command("doctor")
 @threads_option
 @cpus_option
 @override_option
-@click.option("--strict", is_flag=True, help=f"Exit with {Exit.REFUSED} if there is a warning.")
+@click.option("--strict", is_flag=True, help=f"Exit with {Exit.REFUSED} after any warning.")
 @json_option
 def command(
     threads: str, cpus: str | None, override: Path | None, strict: bool, as_json: bool
 ) -> int:
     """Check whether this machine is ready to be measured, and say what to do if it is not.
 
-    It watches for a second or two and changes nothing.
+    The check takes a second or two and changes nothing.
     """
     from kvbench.machine import describe
     from kvbench.machine.placement import place
@@ -55,7 +55,7 @@ def command(
 
 
 def _lines(checks: tuple[Any, ...]) -> list[str]:
-    """A line for each check; below what is not ok, why it matters and what to do."""
+    """A line for each check. Below a check that is not ok: why it matters, and what to do."""
     width = max(len(check.name) for check in checks)
     lines = []
     for check in checks:

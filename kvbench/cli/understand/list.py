@@ -14,7 +14,7 @@ from kvbench.errors import unknown_word
 from kvbench.model import Kernel
 from kvbench.model.annotated import Printed, about
 
-_TYPES = {  # of what is printed: one, or one of several
+_TYPES = {  # by command: the type of its JSON, or several types of which it prints one
     "compare": "exports.printed:Compared",
     "doctor": "cli.understand.doctor:Doctor",
     "explain": "model.explained:Explained",
@@ -37,42 +37,41 @@ _TYPES = {  # of what is printed: one, or one of several
 }
 _CALL = {"history": "history show --json", "report": "report --format json"}
 _NOTE = """
-Times are forecasts of kvbench sweep SUITE, from start to end, with tuning. Up to: launches
-are added while questions are open. kvbench score takes less than the suite: it measures the fastest
-kernels alone."""
+Times are forecasts for kvbench sweep SUITE, with tuning. "Up to": launches are added while
+questions are not decided. kvbench score takes less time than the suite score: it measures only the
+fastest kernels."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Kernels(Printed):
-    """The registry of a library."""
+    """The kernels of a library."""
 
-    kernels: Annotated[tuple[Kernel, ...], about("the registry of the library")]
+    kernels: Annotated[tuple[Kernel, ...], about("all kernels of the library")]
 
 
 @dataclass(frozen=True, slots=True)
 class SuiteRow:
     """One suite on this machine."""
 
-    name: Annotated[str, about("as sweep takes it")]
-    count: Annotated[int, about("points on this machine")]
+    name: Annotated[str, about("name, as sweep takes it")]
+    count: Annotated[int, about("number of points on this machine")]
     seconds: Annotated[
-        float,
-        about("seconds: forecast of a sweep here, from start to end, as its --dry-run has it"),
+        float, about("seconds: forecast of a sweep on this machine, as --dry-run prints it")
     ]
-    question: Annotated[str, about("what it asks")]
-    left_out: Annotated[str, about("without points, why most were left out; else empty")]
+    question: Annotated[str, about("the question that the suite answers")]
+    left_out: Annotated[str, about("if the suite has no points here: the main reason; else empty")]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Suites(Printed):
-    """The suites that are shipped."""
+    """The suites that come with kvbench."""
 
-    suites: Annotated[tuple[SuiteRow, ...], about("those that are shipped, by rising time")]
+    suites: Annotated[tuple[SuiteRow, ...], about("suites that come with kvbench, shortest first")]
 
 
 @click.group("list", no_args_is_help=False)
 def command() -> None:
-    """List what there is: kernels, suites, or schemas of what commands print with --json."""
+    """List kernels, suites, or the schemas of what commands print with --json."""
 
 
 @command.command("kernels")
@@ -112,7 +111,7 @@ def suites(as_json: bool) -> None:
 
 
 def _rows() -> tuple[list[SuiteRow], dict[str, str]]:
-    """And their times in words, by suite."""
+    """A row for each suite, and the times in words by suite."""
     from kvbench.machine import available_memory, describe
     from kvbench.plan import Site, expand
     from kvbench.report.planned import by_reason
@@ -147,8 +146,8 @@ def _lines(rows: list[SuiteRow], times: dict[str, str]) -> Iterator[str]:
 def schemas(call: tuple[str, ...]) -> None:
     """Print the JSON Schema (2020-12) of what COMMAND prints with --json.
 
-    It gives the meaning and the unit of every key. New keys may be added; none is renamed or
-    dropped within a version. Without COMMAND, list the commands that have a schema.
+    The schema tells the meaning and unit of each key. Within a version, keys may be added but are
+    never renamed or dropped. Without COMMAND, list the commands that have a schema.
     """
     name = " ".join(call)
     if not call:
@@ -164,12 +163,12 @@ def names() -> list[str]:
 
 
 def schema(name: str) -> dict[str, Any]:
-    """A validator needs no other file."""
+    """The schema of a command's JSON, complete in itself: a validator needs no other file."""
     import msgspec
 
     refs, parts = msgspec.json.schema_components(_types(name), ref_template="#/$defs/{name}")
     for part in parts.values():
-        if "properties" in part:  # of words there are none
+        if "properties" in part:  # an enum of words has none
             _require_all(part)
     own: dict[str, Any] = {"type": "object", "oneOf": list(refs)}
     if len(refs) == 1:
@@ -187,7 +186,7 @@ def _types(name: str) -> list[Any]:
 
 
 def _require_all(part: dict[str, Any]) -> None:
-    """A key with a default may be left out where a value is made, but is always printed."""
+    """Mark keys with a default as required: kvbench always prints them."""
     properties = part["properties"]
     always = {*part["required"], *(key for key, value in properties.items() if "default" in value)}
     part["required"] = [key for key in properties if key in always]

@@ -25,13 +25,13 @@ _AGAIN = "then measure again"
 @click.option(
     "--quick",
     is_flag=True,
-    help="Fewer sizes, CPU sets and page kinds: a minute on two idle cores.",
+    help="Measure fewer sizes, CPU sets and page kinds: a minute on two idle cores.",
 )
 @click.option(
     "--loaded",
     is_flag=True,
     help=(
-        "Also measure the latency of memory from one core while the others of its NUMA node decode,"
+        "Also measure memory latency on one core while the other cores of its NUMA node decode,"
         " read and copy: a minute and a half more."
     ),
 )
@@ -39,19 +39,21 @@ _AGAIN = "then measure again"
 @threads_option
 @cpus_option
 @isa_option
-@same("pages", "thp; without --quick also base")
+@same("pages", "thp, and without --quick also base")
 @override_option
 @seed_option
-@click.option("--out", type=Named(dir_okay=False), help="File for the profile, as JSON.")
+@click.option(
+    "--out", type=Named(dir_okay=False), help="Also write the profile as JSON to this file."
+)
 @click.option("--plot", type=Plot(), help="Also draw read bandwidth against size, as .png or .svg.")
 @json_option
 def command(**asked: Any) -> int:
-    """Measure what this machine can do: bandwidth, latency, peaks of products, and clock.
+    """Measure what this machine can do: bandwidth, latency, peak arithmetic and clock.
 
     Reads, stores and copies are measured in every cache level and in memory, with up to --threads
-    threads. A sweep measures its own ceilings; it does not use these. With --loaded, one more
-    thread chases pointers on a core of its own while --threads threads work. --threads all leaves
-    it a core.
+    threads. A sweep does not use these rates: it measures its own. With --loaded, --threads threads
+    work while one more thread measures latency by a pointer chase, on a core of its own; --threads
+    all then means all cores but one.
     """
     from kvbench.analysis.measured.machines import profile
     from kvbench.machine import describe
@@ -70,7 +72,10 @@ def command(**asked: Any) -> int:
         tell(profile(machine), asked["as_json"], lambda: identity(machine))
         return 0
     if not files.live:
-        say(f"kvbench: {files.root} says who the machine is, but this one is measured", err=True)
+        say(
+            f"kvbench: facts are read from {files.root}, but rates are measured on this machine",
+            err=True,
+        )
     checks = preflight(files, machine, cpus)
     records = _measure(machine, cpus, asked)
     found = profile(machine, checks, records)
@@ -146,8 +151,8 @@ def _probes(machine: Any, cpus: tuple[int, ...], memory: int, asked: dict[str, A
 def _with_decodes(
     plan: Any, machine: Any, memory: int, asked: dict[str, Any]
 ) -> tuple[Any, dict[Any, Any], str]:
-    """The plan with decodes that have a chase beside them; what those need; and a few words on them
-    and on how long the whole plan takes.
+    """The plan extended by decodes with a chase beside them; what those decodes need; and a few
+    words on them, with the time of the plan.
     """
     from dataclasses import replace
 
@@ -174,7 +179,7 @@ def _with_decodes(
 
 
 def _pages(asked: str | None, quick: bool) -> tuple[str, ...]:
-    """The kinds to measure with, the usual one first."""
+    """Kinds of pages to measure, the usual kind first."""
     from kvbench.native import default_library, pages_given
 
     if asked is not None:

@@ -17,15 +17,13 @@ _EXAMPLE = "plugin.c"  # installed beside the library
 @click.option(
     "--quick",
     is_flag=True,
-    help="Fewer cases; plant faults only in kernels of the best instruction set.",
+    help="Check fewer cases; plant faults only in kernels of the best instruction set.",
 )
 @same("isa", "all that run here", envvar="KVBENCH_ISA")
 @plugin_option
 @patience_option
-@click.option("--example", is_flag=True, help="Only print a plug-in in C, to begin your own with.")
-@click.option(
-    "--include", is_flag=True, help="Only print the folder of the headers that a plug-in includes."
-)
+@click.option("--example", is_flag=True, help="Only print the C code of an example plug-in.")
+@click.option("--include", is_flag=True, help="Only print the folder of the headers for plug-ins.")
 @json_option
 def command(
     quick: bool,
@@ -38,9 +36,9 @@ def command(
 ) -> int:
     """Check every kernel that runs here against a float64 reference.
 
-    Then plant faults and check that each is noticed. With --plugin, check only the plug-in's
-    kernels, each in a process of its own. One that gives no answer for a minute hangs, and is
-    ended; --patience says otherwise.
+    Then plant faults, and check that each fault is noticed. With --plugin, check only the kernels
+    of the plug-in, each in a process of its own. A kernel that gives no answer within a minute is
+    stopped; --patience changes that time.
 
     \b
     A plug-in of your own:
@@ -62,7 +60,7 @@ def command(
         results, faults = _checked(library, isa, quick)
     if not results:
         raise BadArgument(
-            f"--isa {isa}: {' and '.join(plugin)} has no kernel of that tier", "leave --isa out"
+            f"--isa {isa}: {' and '.join(plugin)} has no kernel for it", "leave --isa out"
         )
     wrong = sum(not r.passed for r in results) + sum(f.caught < f.planted for f in faults)
     whole = (
@@ -82,7 +80,7 @@ def _printed(example: bool, include: bool) -> int:
     from kvbench.native import library_path
 
     if example and include:
-        raise BadArgument("--example and --include each print one thing", "give one of them")
+        raise BadArgument("--example and --include exclude each other", "give only one of them")
     folder = library_path().parent
     if include:
         say(str(folder))
@@ -108,7 +106,7 @@ def _checked(library: Any, isa: str | None, quick: bool) -> tuple[list[Any], lis
 
 
 def _kernels(results: list[Any], foreign: tuple[str, ...]) -> list[str]:
-    """One line for each op and tier, of a plug-in also for each variant; and one for each kernel
+    """One line for each op and tier (for a plug-in, each variant too), and one line for each kernel
     that failed.
     """
     rows = grouped(

@@ -25,7 +25,7 @@ from kvbench.report.figures.stores import stores
 
 
 def every(found: Findings, day: str = "") -> list[Figure]:
-    """`day`: of the run."""
+    """All figures of a run. `day`: the date of the run."""
     look = Look(found.points)
     beside = [
         draw(found, look)

@@ -1,4 +1,4 @@
-"""Tokens per second by context, heads, dtype and layout: a panel for each that a run has."""
+"""Tokens per second by context, heads, dtype and layout: a panel for each axis of the run."""
 
 from collections.abc import Callable
 from typing import Any
@@ -26,8 +26,9 @@ from kvbench.report.words.phrases import listed
 from kvbench.units import counted
 
 _HEIGHT = 3.3  # inches of a panel
-_APART, _KERNELS = 0.08, 0.14  # of a step of words: between dtypes, and kernels of one
-_FLAT = 3  # names beside each other that need no turning
+# distances on an axis of words, whose steps are 1: between dtypes, and between kernels of one dtype
+_APART, _KERNELS = 0.08, 0.14
+_FLAT = 3  # names of an axis; more are turned
 _TITLES = {
     shown.CONTEXT: "By context",
     shown.HEADS: "By heads",
@@ -36,18 +37,17 @@ _TITLES = {
 }
 _ABOUT = (
     "Tokens per second of decodes from memory, KV cache only. A point has the same value in each"
-    " panel. Filled: timed side by side with the others that are filled. Hollow: from"
-    " visits of its own, so that a small difference may be another state of memory. Lines:"
-    " intervals over launches."
+    " panel. Filled marks: timed side by side. Hollow marks: timed in visits of their own, so a"
+    " small difference may come from another state of memory. Lines: intervals over launches."
 )
 
 
 def axes(found: Findings, look: Look) -> Figure:
     table, page = shown.axes(found), found.answers.workload
     title = f"Tokens per second by {listed(dict.fromkeys(table['panel']))}"
-    whose = f"{page.model}, {page.context:,} tokens where no other is named" if page.model else ""
+    whose = f"{page.model}, {page.context:,} tokens unless named" if page.model else ""
     about = f"{whose or 'One layer'}; {counted(page.threads, 'thread')}. {_ABOUT}"
-    missing = "No decode from memory has neighbours: run kvbench sweep quick."
+    missing = "No two decodes from memory differ in one of these: run kvbench sweep quick."
     return Figure(
         "axes",
         title,
@@ -84,7 +84,7 @@ def _draw(table: pd.DataFrame, look: Look) -> Canvas:
 
 
 def _widen(axis: Axes) -> None:
-    """To all columns, for nothing stands beside it."""
+    """Widen the last panel to all columns, if it is alone in its row."""
     if grid := axis.get_gridspec():
         axis.set_subplotspec(grid[-1, :])
 
@@ -114,7 +114,7 @@ def _contexts(axis: Axes, rows: pd.DataFrame, look: Look) -> None:
 
 
 def _words(axis: Axes, rows: pd.DataFrame, places: list[str], look: Look) -> None:
-    """A place for each word, dtypes beside each other."""
+    """Mark rows on an axis of words; dtypes of one word stand beside each other."""
     dtypes = list(dict.fromkeys(rows["dtype"]))
     names = list(dict.fromkeys(places))
     for place, row in zip(places, rows.itertuples(), strict=True):
@@ -137,7 +137,7 @@ def _heads(axis: Axes, rows: pd.DataFrame, look: Look) -> None:
 
 
 def _dtypes(axis: Axes, rows: pd.DataFrame, look: Look) -> None:
-    """Kernels of a dtype beside each other, the fastest first."""
+    """Mark rows by dtype; kernels of a dtype stand beside each other, the fastest first."""
     names = list(dict.fromkeys(rows["dtype"]))
     for place, (_, own) in enumerate(rows.groupby("dtype", sort=False)):
         for moved, row in enumerate(own.itertuples()):

@@ -1,4 +1,4 @@
-"""What is left of L3's gain once other memory is read between two passes of a layer."""
+"""The gain from L3 that is left when other memory is read between two passes of a layer."""
 
 from kvbench.analysis.means.findings import Findings
 from kvbench.analysis.shown import between as shown
@@ -6,15 +6,15 @@ from kvbench.report.figures.chart import Panel, chart
 from kvbench.report.figures.look import Figure, Look
 
 _ABOUT = (
-    "Decode of one layer again and again, over the same decode from memory, by the same threads in"
-    " the same rounds; before each pass the same threads read so much other memory, untimed. At 0"
-    " nothing is read in between. Dashed, at 1: as fast as from memory, the gain is gone. Upright:"
+    "The speed of a decode of one layer again and again, over the same decode from memory, by the"
+    " same threads in the same rounds. Before each pass these threads read other memory, untimed:"
+    " the amount on the horizontal axis. Dashed line at 1: no gain is left. Vertical lines:"
     " intervals over launches."
 )
 
 
 def between(found: Findings, look: Look) -> Figure | None:
-    """None where no point was timed with enough such reads."""
+    """The figure; None if no point was timed with enough such reads."""
     table = shown.between(found)
     if table.empty:
         return None

@@ -1,4 +1,4 @@
-"""A figure of plain panels: lines or bars, of columns of its table."""
+"""A figure of simple panels that draw columns of its table as lines or bars."""
 
 import math
 from collections.abc import Callable, Mapping, Sequence
@@ -18,19 +18,20 @@ from kvbench.report.figures.look import Figure
 from kvbench.units import size
 
 _HEIGHT = 3.2  # inches of a panel
-_TICKS = 9  # values that an axis names one by one
-_NAMED = 1.1  # times the last one: less is not named on a log axis
-_MARKED = 40  # points of a line that are marked
-_WIDE = 0.8  # of the room that bars beside each other fill
+_TICKS = 9  # values that an axis names one by one, at most
+_NAMED = 1.1  # ratio to the value named before it, at least, for a name on a log axis
+_MARKED = 40  # points of a line, at most, for each to get a mark
+_WIDE = 0.8  # share of the room that bars beside each other fill
 
 
 @dataclass(frozen=True, slots=True)
 class Panel:
     """`y` over `x`, columns of the table, with a line (or `bars`) for each value of `by`.
 
-    low, high: columns that enclose y. A column `row` of the table: of the points' table, known to
-    the marks. where: the rows that it shows, by a column's value. log: of which axes, such as "xy".
-    text: how a value of x is written. levels: heights that are marked, each with its name.
+    low, high: columns with the interval of y. where: a column and the value of the rows to show.
+    log: logarithmic axes, such as "xy". text: writes a value of x. levels: heights to mark, each
+    with its name. If the table has a column `row`, marks are linked to that row of the points'
+    table.
     """
 
     x: str
@@ -57,8 +58,8 @@ def chart(
     colours: Mapping[str, str] = MappingProxyType({}),
     missing: str = "",
 ) -> Figure:
-    """`colours`: of values of `by`; the others take those that are there in turn. `missing`: said
-    where there is no row.
+    """A figure of these panels. `colours`: by value of `by`; other values take the default colours
+    in turn. `missing`: the text of a figure without rows.
     """
     draw = partial(_draw, shown=tuple(shown), colours=colours)
     return Figure(name, title, about, table, draw, "" if len(table) else missing)

@@ -11,13 +11,13 @@ from kvbench.report.figures.look import FAINT, INK, Figure, Look, bars, canvas, 
 from kvbench.report.words.phrases import number
 from kvbench.units import counted
 
-_ROW, _FEWEST = 0.32, 2  # inches; rows that there is room for at least
-_COLUMN = 54  # points of width, of numbers beside the bars
+_ROW, _FEWEST = 0.32, 2  # inches of a row; rows that fit at least
+_COLUMN = 54  # points: width of a column of numbers beside the bars
 _ABOUT = (
-    "Of each dtype the kernel that was fastest in the planned launches; one sequence, KV cache"
-    " only: weights and all other work are left out. Tick: what memory allows, tokens/s over the"
-    " share of plain reads of memory in the same rounds. Format error: share of the output that"
-    " the format loses, with keys of a normal distribution."
+    "For each dtype, the kernel that was fastest in the planned launches; one sequence, KV cache"
+    " only, without weights and all other work. Tick: tokens/s that memory allows, which are the"
+    " kernel's tokens/s divided by its share of plain reads of memory in the same rounds. Format"
+    " error: error of the output from the format alone, with normally distributed keys."
 )
 
 

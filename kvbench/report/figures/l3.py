@@ -1,4 +1,4 @@
-"""Whether a decode gets faster where its layer stays in L3."""
+"""How much faster a decode is if its layer stays in L3."""
 
 from typing import Any
 
@@ -20,18 +20,18 @@ from kvbench.report.figures.look import (
 )
 from kvbench.units import counted
 
-_LINE, _FRAME = 0.5, 1.4  # inches: of a line, and of what is around
-_BELOW = 0.25  # of a line: where other layouts stand
+_LINE, _FRAME = 0.5, 1.4  # inches: of a line, and of the frame
+_BELOW = 0.25  # of a line: distance to the marks of the other layouts
 _ABOUT = (
-    "Decode of one layer that stays in L3, over the same decode from memory, by the same threads in"
-    " the same rounds. Filled: the layout that answers tell of, with its interval over launches."
-    " Small: the other layouts. At 1 L3 gains nothing."
+    "The speed of a decode of one layer that stays in L3, over the same decode from memory, by the"
+    " same threads in the same rounds. Large filled mark: the layout of this page's answers, with"
+    " its interval over launches. Small marks: the other layouts. At 1, L3 gives no gain."
 )
 
 
 def l3(found: Findings, look: Look) -> Figure:
     table = shown.l3(found)
-    missing = "" if len(table) else "No decode of a layer in L3 has one: run kvbench sweep l3fit."
+    missing = "" if len(table) else "No layer in L3 was decoded: run kvbench sweep l3fit."
     title = "How much faster is decode from L3 than from memory?"
     return Figure("l3", title, _ABOUT, table, lambda rows: _draw(rows, look), missing)
 

@@ -1,5 +1,5 @@
-"""Latency of memory against the GB/s that are moved meanwhile: a panel for each point with a chase,
-a line for each load.
+"""Latency of memory by the GB/s moved at the same time: a panel for each point with a chase, a line
+for each load.
 """
 
 from typing import Any
@@ -27,10 +27,10 @@ from kvbench.report.words import said
 
 _HEIGHT = 3.4  # inches of a panel
 _COLUMNS = 3  # panels beside each other
-_ROOM = 1.2  # times the highest of all: words stand above it
-_TALL = 1.6  # times the highest median: a longer p95 is beyond the panel
-_GAP = 0.08  # of a panel, between lines of words
-# marks of plain loads are hollow, and stand around those that lie on them
+_ROOM = 1.2  # times the highest value: leaves room for words above it
+_TALL = 1.6  # times the highest median: a longer p95 is cut off
+_GAP = 0.08  # of a panel's height, between lines of words
+# marks of plain loads are large and hollow, so that other marks show inside them
 _PLAIN: dict[str, Any] = {"mfc": "none", "ms": 8}
 _READ: dict[str, Any] = {"color": INK, "marker": "o", "ls": "-"} | _PLAIN
 _COPY: dict[str, Any] = {"color": FAINT, "marker": "s", "ls": (0, (4, 1.5))} | _PLAIN
@@ -77,14 +77,14 @@ def _draw(table: pd.DataFrame, found: Latency, look: Look) -> Canvas:
 
 
 def _limits(axes: Axes, table: pd.DataFrame) -> None:
-    """Of all panels."""
+    """Set the limits of the axes, which all panels share."""
     axes.set_xlim(0, 1.05 * table["gbps"].max())
     tall = min(table["ns_p95"].max(), _TALL * table["ns"].max())
     axes.set_ylim(0, _ROOM * max(tall, table["ns"].max()))
 
 
 def _lines(table: pd.DataFrame, look: Look) -> dict[str, dict[str, Any]]:
-    """How each load looks, by its name; a point has the look of its dtype."""
+    """The look of each load, by its name. A point has the look of its dtype."""
     found = dict[str, dict[str, Any]]()
     for load, op, dtype in dict.fromkeys(zip(table["load"], table["op"], table["dtype"])):
         if load in (READ, COPY, op):
@@ -107,7 +107,9 @@ def _panel(axes: Axes, rows: pd.DataFrame, lines: dict[str, dict[str, Any]]) -> 
 
 
 def _levels(axes: Axes, rows: pd.DataFrame) -> None:
-    """Horizontal lines. The name of memory's stands below it, for the curves lie above."""
+    """Draw the horizontal lines. The name of the line of memory stands below it, because curves lie
+    above it.
+    """
     for row in rows.itertuples():
         axes.axhline(row.ns, color=FAINT, lw=1.1, ls=_LEVELS[row.load], zorder=1)
     found, top = dict(zip(rows["load"], rows["ns"])), axes.get_ylim()[1]
@@ -122,13 +124,13 @@ def _levels(axes: Axes, rows: pd.DataFrame) -> None:
 
 
 def _name(axes: Axes, height: float, text: str) -> None:
-    """At the left, where few GB/s are moved. `height`: share of the panel's."""
+    """Write a name at the left, where few GB/s are moved. `height`: share of the panel's height."""
     written = axes.text(0.02, height, text, transform=axes.transAxes, va="center", fontsize=8.5)
     written.set_in_layout(False)
 
 
 def _curve(axes: Axes, idle: Any, own: pd.DataFrame, line: dict[str, Any]) -> None:
-    """From the idle latency on."""
+    """Draw the curve of one load, from the idle latency on."""
     across = [idle.gbps, *own["gbps"]]
     axes.plot(across, [idle.ns, *own["ns"]], **(line | {"marker": ""}))
     axes.plot(own["gbps"], own["ns_p95"], **(line | _TAIL))

@@ -1,5 +1,5 @@
-"""What all figures have in common: what each says, colours, marks, axes, and how a mark tells which
-point it is.
+"""What all figures have in common: texts, colours, marks, axes, and the link from a mark to its
+point.
 """
 
 import io
@@ -29,16 +29,16 @@ from kvbench.store.files import replacing, writing
 from kvbench.texts import shown
 from kvbench.units import KIB, size
 
-# A page that is shown dark replaces exactly these colours: use no others, nor transparency in place
-# of them. COLOURS, one for each dtype, differ in lightness, and to the colour-blind: any two by
-# 0.14 or more in OKLab, as seen without red, green or blue cones. style.css has them for the dark.
+# Use only these colours, and no transparency: a dark page replaces exactly them (see style.css).
+# COLOURS, one for each dtype, differ in lightness, also for the colour-blind: any two by 0.14 or
+# more in OKLab, as seen without red, green or blue cones.
 INK, FAINT, GRID, PAPER = "#1f2328", "#5b626c", "#d8dbe0", "#ffffff"
 COLOURS = ("#387cad", "#a4060b", "#5bd7af", "#f62158", "#e9a409", "#aa2aff", "#6515a7", "#999bff")
 SHADES = ("#f1f4f8", "#e4eaf2")  # of neighbouring areas behind the marks
 MARKS = "os^DvPX<"
-HOT = "hot"  # the residency that finds its caches warm
-_MARGIN = 0.1  # inches: letters of a page may be wider than those that are laid out
-WIDTH = 9.0  # inches; a page shows them from 600 to 1100 pixels wide
+HOT = "hot"  # the residency with warm caches
+_MARGIN = 0.1  # inches: letters of a page may be wider than the letters of the layout
+WIDTH = 9.0  # inches; a page shows a figure 600 to 1100 pixels wide
 _STYLE: Any = matplotlib.rc_params_from_file(
     Path(__file__).with_name("look.mplstyle"), use_default_template=False
 )
@@ -46,8 +46,8 @@ _STYLE: Any = matplotlib.rc_params_from_file(
 
 @contextmanager
 def styled(**more: Any) -> Iterator[None]:
-    """Where figures are drawn. A picture has boxes for letters that the font lacks; the page has
-    the letters.
+    """Use the project's style while figures are drawn. Warnings about letters that the font lacks
+    are hidden: a picture shows boxes for them, a page shows the letters.
     """
     with matplotlib.rc_context(_STYLE | more), warnings.catch_warnings():
         warnings.filterwarnings("ignore", "Glyph .* missing")
@@ -56,10 +56,9 @@ def styled(**more: Any) -> Iterator[None]:
 
 @dataclass(frozen=True, slots=True)
 class Figure:
-    """`table` has every number that is drawn, and becomes a CSV file. Without rows `missing` says
-    why there are none.
-    `about` tells how to read it, and what every percentage is a share of. `below`: the name of the
-    figure that a page folds it under.
+    """A figure. `table`: every number that is drawn; it becomes a CSV file. `missing`: if the table
+    has no rows, the reason. `about`: how to read the figure, and what every percentage is a share
+    of. `below`: the name of the figure under which a page folds this one.
     """
 
     name: str  # of its files
@@ -76,9 +75,7 @@ class Figure:
 
 
 def save(figure: Canvas, path: Path) -> None:
-    """A figure that somebody has asked for, as an image of the kind that the file's name ends
-    in.
-    """
+    """Save a figure as an image. The ending of the file's name chooses its format."""
     with writing(path, "then draw it again"), replacing(path, asked=True) as file, styled():
         figure.savefig(file, format=path.suffix[1:], dpi=150)
 
@@ -86,8 +83,8 @@ def save(figure: Canvas, path: Path) -> None:
 def canvas(
     rows: int = 1, columns: int = 1, height: float = 4.2, width: float = WIDTH, **more: Any
 ) -> tuple[Canvas, list[Axes]]:
-    """Axes in reading order, each row `height` inches high. Without pyplot, which would ask for a
-    screen.
+    """A new figure, and its axes in reading order; each row is `height` inches high. pyplot is not
+    used, because it would ask for a screen.
     """
     layout = ConstrainedLayoutEngine(w_pad=_MARGIN, h_pad=_MARGIN / 2)
     figure = Canvas(figsize=(width, height * rows), layout=layout)
@@ -96,8 +93,8 @@ def canvas(
 
 
 def panels(count: int, height: float) -> tuple[Canvas, list[Axes], int]:
-    """So many axes, two beside each other where there are several; and how many stand beside each
-    other.
+    """A new figure with `count` axes, two in a row if there are several; and the number in a
+    row.
     """
     columns = 1 if count == 1 else 2
     figure, every = canvas(math.ceil(count / columns), columns, height)
@@ -107,8 +104,8 @@ def panels(count: int, height: float) -> tuple[Canvas, list[Axes], int]:
 
 
 class Look:
-    """The same colour and mark for a dtype in every report; a pair has the colour of K's and the
-    mark of V's.
+    """Colour and mark of each dtype, the same in every report. A pair of dtypes has K's colour and
+    V's mark.
     """
 
     def __init__(self, points: pd.DataFrame) -> None:
@@ -133,7 +130,7 @@ def bytes_axis(axes: Axes, label: str) -> None:
 
 
 def rate_axis(axes: Axes, label: str, log: bool = False) -> None:
-    """Rates that begin at zero; or, `log`, span decades."""
+    """Make the vertical axis one of rates: from zero, or, with `log`, over decades."""
     axes.set_ylabel(label)
     if log:
         axes.set_yscale("log")
@@ -145,8 +142,8 @@ def rate_axis(axes: Axes, label: str, log: bool = False) -> None:
 
 
 def spread(wanted: Sequence[float], gap: float) -> list[float]:
-    """Places near the wanted ones, which rise, each `gap` or more above the last, and none above
-    all axes.
+    """Heights near the `wanted` ones, which rise: each at least `gap` above the one before, and
+    none above the axes.
     """
     found = list[float]()
     for place in wanted:
@@ -156,18 +153,18 @@ def spread(wanted: Sequence[float], gap: float) -> list[float]:
 
 
 def tokens(count: int) -> str:
-    """A context as an axis names it."""
+    """A number of tokens, as an axis writes it: "4k"."""
     return f"{count // KIB}k" if count % KIB == 0 else f"{count:,}"
 
 
 def rows_axis(axes: Axes, names: Sequence[str]) -> None:
-    """A row for each of these, from the top on."""
+    """Name the rows of a panel, from the top."""
     axes.set_yticks(range(len(names)), names, fontsize=9)
     axes.set_ylim(len(names) - 0.5, -0.5)
 
 
 def legend_below(figure: Canvas, columns: int = 3, handles: Sequence[Artist] = ()) -> None:
-    """Outside of the data, where it hides none."""
+    """Add a legend below the panels, where it hides no data."""
     named: dict[str, Artist] = {}
     for axes in figure.axes:
         handles_of, labels = axes.get_legend_handles_labels()
@@ -181,9 +178,7 @@ def legend_below(figure: Canvas, columns: int = 3, handles: Sequence[Artist] = (
 
 
 def legend_lines(shown: Mapping[str, Mapping[str, Any]]) -> list[Artist]:
-    """For a legend: what marks and lines mean, and how each looks; in ink, unless that says
-    otherwise.
-    """
+    """Lines of a legend: by meaning, the look of a mark or line. The default colour is ink."""
     return [Line2D([], [], label=name, **{"color": INK, **how}) for name, how in shown.items()]
 
 
@@ -197,9 +192,7 @@ _ANONYMOUS = re.compile(
 
 
 def tag(artist: Artist, row: int) -> Artist:
-    """The artist shows the point in this row of the points' table: a page shows the row beside
-    it.
-    """
+    """Link a drawn mark to its point: a row of the points' table, which a page shows beside it."""
     artist.set_gid(f"point-{row}-{next(_count)}")
     return artist
 
@@ -212,9 +205,8 @@ def bars(
     words: Sequence[str],
     look: Look,
 ) -> None:
-    """Bars to the right in the colours of their dtypes, with their intervals: ink on paper, for a
-    bar may be as dark as ink. `names` to the left, `words` to the right; `row` is of the points'
-    table.
+    """Draw horizontal bars in the colours of their dtypes, with intervals. An interval is ink on
+    paper, because a bar may be as dark as ink. `names` stand on the left, `words` on the right.
     """
     for place, row in enumerate(rows.to_dict("records")):
         drawn = [*axes.barh(place, row[value], height=0.66, color=look.colour(row["dtype"]))]
@@ -234,7 +226,7 @@ def bars(
 
 
 def svg(figure: Canvas, name: str, title: str = "") -> str:
-    """An <svg> element to stand among others on a page; a mark's element has its point's row as
+    """The figure as an <svg> element for a page. The element of a mark has the row of its point as
     `data-point`.
     """
     text = io.StringIO()

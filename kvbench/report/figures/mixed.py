@@ -1,5 +1,5 @@
-"""Which formats of K and V, at which error: tokens per second against the error of the output, a
-panel for keys of each kind.
+"""Formats of K and V: tokens per second by the error of the output, a panel for each kind of
+keys.
 """
 
 from collections.abc import Iterator, Sequence
@@ -98,7 +98,7 @@ def _draw(table: pd.DataFrame) -> Canvas:
 
 
 def _frontier(axes: Axes, rows: pd.DataFrame) -> list[tuple[float, float]]:
-    """The rate of the fastest that an error allows. The corners of the line, as they follow."""
+    """Draw the line of the fastest format for each error, and return its corners in order."""
     own = rows[rows["place"] == Place.LEADS].sort_values("error")
     corners, below = list[tuple[float, float]](), axes.get_ylim()[0]
     for error, rate in zip(own["error"], own["tokens_per_second"], strict=True):
@@ -131,7 +131,7 @@ def _mark(axes: Axes, row: Any) -> None:
 
 
 class _Box(NamedTuple):
-    """In points, from the left and the bottom of a panel."""
+    """A rectangle, in points from the left and the bottom of a panel."""
 
     left: float
     bottom: float
@@ -183,21 +183,21 @@ def _named(axes: Axes, rows: pd.DataFrame, corners: Sequence[tuple[float, float]
 
 
 def _place(axes: Axes, error: float, rate: float) -> tuple[float, float]:
-    """In points."""
+    """The position of a mark, in points."""
     inside = axes.transData + axes.transAxes.inverted()
     x, y = inside.transform((error, rate))
     return x * _PANEL[0], y * _PANEL[1]
 
 
 def _along(one: tuple[float, float], other: tuple[float, float]) -> _Box:
-    """A part of a line, that is level or upright."""
+    """The box around a horizontal or vertical part of a line."""
     (left, right), (bottom, top) = (sorted(ends) for ends in zip(one, other, strict=True))
     return _Box(left - _LINE, bottom - _LINE, right - left + 2 * _LINE, top - bottom + 2 * _LINE)
 
 
 def _free(mark: tuple[float, float], wide: float, left: bool, taken: Sequence[_Box]) -> _Box:
-    """The first place that is free and within the panel. `left`: of the mark, where it can be, for
-    the line of the fastest goes to the right.
+    """The first free place for a name within the panel. `left`: prefer the left of the mark,
+    because the line of the fastest goes to the right.
     """
     places = list(_places(mark, wide, left))
     own = [box for box in places if box.inside(*_PANEL)] or places

@@ -1,4 +1,4 @@
-"""What memory of each node gives to the threads of each: a cell for each pair."""
+"""GB/s of the threads of each NUMA node from the memory of each node: a cell for each pair."""
 
 import pandas as pd
 from matplotlib.axes import Axes
@@ -7,17 +7,18 @@ from matplotlib.figure import Figure as Canvas
 from kvbench.analysis.means.findings import Findings
 from kvbench.report.figures.look import INK, PAPER, Figure, Look, canvas
 
-_DARK = 0.6  # of the fastest of its row: from there on its number is light
-_CELL, _HEAD = 0.42, 1.6  # inches of a row, and of what stands around them
+_DARK = 0.6  # share of the fastest cell of a row: from there on, numbers are light
+_CELL, _HEAD = 0.42, 1.6  # inches of a row, and of the frame
 _PANELS = (("read", "Plain reads of the same rows, GB/s"), ("gbps", "Decode, GB/s"))
 
 
 def numa(found: Findings, look: Look) -> Figure:
     table = pd.DataFrame(list(found.placed))
     about = (
-        "Rows: where the threads run, one on each core. Columns: where the memory lies: on a node,"
-        " on all nodes page by page (interleave), or each KV head's rows on the node that reads"
-        " them (local). Darker is faster, of its row. Both panels were timed in the same rounds."
+        "Rows: where the threads run, one on each core. Columns: where the memory lies: on one"
+        " node, on all nodes page by page (interleave), or each KV head's rows on the node that"
+        " reads them (local). In each row, darker is faster. Both panels were timed in the same"
+        " rounds."
     )
     return Figure("numa", "What does memory of another node cost?", about, table, _draw)
 

@@ -1,5 +1,5 @@
-"""Other engines beside ours: the share of a read that each reaches, in one cell; and folded below
-it all cells of each model.
+"""Other engines beside ours: the share of a read that each reaches, in one cell; below it, folded,
+all cells of each model.
 """
 
 import re
@@ -30,18 +30,18 @@ from kvbench.units import cut
 
 _NAME, _TOPIC = "peers", "nearest"  # of its files, and of its words
 _WIDTH = 7.6  # inches: style.css says how wide a page shows it
-_ROW, _FRAME = 0.34, 1.5  # inches: of an engine, and of what is around
-_SMALL_ROW, _SMALL_FRAME = 0.21, 0.7  # of a figure with many cells
-_FORMATS = 5  # beside each other
-_BESIDE = 0.55  # of the room of a whole read: for words beside a bar
+_ROW, _FRAME = 0.34, 1.5  # inches: of an engine's row, and of the frame
+_SMALL_ROW, _SMALL_FRAME = 0.21, 0.7  # the same for a figure with many cells
+_FORMATS = 5  # formats beside each other, at most
+_BESIDE = 0.55  # room for words beside a bar, as a share of the width of a 100 % bar
 _SHARE, _WORDS = 38, 48  # points right of the bars: where a share ends and words begin
 _LETTERS = 64  # of an engine's words, why it has no rate
-_UNSAFE = re.compile(r"[^\w.-]+")  # what no name of a file should have
+_UNSAFE = re.compile(r"[^\w.-]+")  # characters that names of files should not have
 _Row = Mapping[str, Any]
 
 
 def peers(found: Findings, look: Look) -> Figure:
-    """The cell that is shown first."""
+    """The figure of the cell that is shown first."""
     table = shown.peers(found)
     title, about = texts(_NAME)[0], said(_TOPIC, "about")
     if table.empty:
@@ -51,7 +51,7 @@ def peers(found: Findings, look: Look) -> Figure:
 
 
 def models(found: Findings) -> Iterator[Figure]:
-    """All cells of each model, where there are several cells."""
+    """A figure of all cells for each model, if there are several cells."""
     table = shown.peers(found)
     if table["cell"].nunique() < 2:
         return
@@ -89,12 +89,12 @@ def _draw(table: pd.DataFrame) -> Canvas:
 
 
 def _rows(table: pd.DataFrame) -> list[_Row]:
-    """None for what is not known."""
+    """A dictionary for each row; unknown values are None."""
     return table.astype(object).where(table.notna(), None).to_dict("records")
 
 
 def _bar(axes: Axes, row: _Row, place: float, left: float = 0.0) -> None:
-    """With its interval: ink on paper, for a bar may be as dark as ink."""
+    """Draw a bar with its interval: ink on paper, because a bar may be as dark as ink."""
     if row["share"] is None:
         return
     colour = INK if row["ours"] else COLOURS[0]
@@ -109,7 +109,7 @@ def _bar(axes: Axes, row: _Row, place: float, left: float = 0.0) -> None:
 
 
 def _told(axes: Axes, row: _Row, place: int) -> None:
-    """An engine's share and how many times as fast ours are, or why it has no rate."""
+    """Write an engine's share and how many times as fast ours are, or why it has no rate."""
     if row["share"] is None:
         words = cut(said(_TOPIC, "why", row), _LETTERS)
         ground = {"fc": PAPER, "ec": "none", "pad": 0.5}  # for the line goes behind it
@@ -122,7 +122,7 @@ def _told(axes: Axes, row: _Row, place: int) -> None:
 
 
 def _words(axes: Axes, at: Any, of: Any, text: str, off: tuple[float, float], **look: Any) -> None:
-    """At a place `of` the axes or the data, and so many points to the right of it and above."""
+    """Write a text at a position `of` the axes or the data, moved by `off` points."""
     how: dict[str, Any] = {"va": "center", "fontsize": 9, "annotation_clip": False, **look}
     axes.annotate(text, at, off, of, "offset points", **how)
 
@@ -137,13 +137,13 @@ def _embolden(axes: Axes, places: Collection[int]) -> None:
 
 
 def _model(table: pd.DataFrame) -> tuple[str, int]:
-    """Its name, and how many cells it has."""
+    """The model's name, and its number of cells."""
     return str(table["model"].iloc[0]), table["cell"].nunique()
 
 
 def _draw_cells(table: pd.DataFrame) -> Canvas:
-    """Formats beside each other, threads below each other; an engine has one line in all of
-    them.
+    """Draw all cells of a model: formats beside each other, threads below each other. An engine has
+    the same line in all formats.
     """
     bands, names, most = list(_bands(table)), list[str](), shown.reach(table)
     lines = sum(2 + band["label"].nunique() for band in bands)
@@ -169,8 +169,8 @@ def _draw_cells(table: pd.DataFrame) -> Canvas:
 
 
 def _bands(table: pd.DataFrame) -> Iterator[pd.DataFrame]:
-    """Of as many threads, tokens and queries each, and one kind of attention, with as many formats
-    as have room beside each other.
+    """Groups of cells with equal threads, tokens, queries and kind of attention; each group has as
+    many formats as fit beside each other.
     """
     for _, own in table.groupby(["threads", "context", "q_len", "attends"], sort=False):
         cells = own["cell"].unique()

@@ -1,6 +1,4 @@
-"""Matplotlib, loaded whatever backend MPLBACKEND names, and without its words on caches that it has
-to make.
-"""
+"""Load Matplotlib, whatever backend MPLBACKEND names, without its messages on building caches."""
 
 import logging
 import os

@@ -1,5 +1,5 @@
-"""The roofline: what memory, the caches and the core allow, and how near the fastest decode of each
-dtype comes.
+"""The roofline: what memory, caches and the core allow, and how near the fastest decode of each
+dtype comes to that.
 """
 
 import math
@@ -32,26 +32,26 @@ from kvbench.units import counted
 
 _WHERE = {"mixed": "partly cached"}
 _HEIGHT = 5.4  # inches
-_LINE = 0.042  # of the height of the axes: of a label
-_WIDE = 1.03  # times: half of the width of a bar
-_BESIDE = 1.3  # times as high: a line for whose name there is no room below
-_APART = 1.7  # times as high: a level line for two names between it and the one below
+_LINE = 0.042  # height of a label, as a share of the axes' height
+_WIDE = 1.03  # ratio from the middle of a core's bar to its end
+_BESIDE = 1.3  # if another line is at most this many times as high, a line's name goes below it
+_APART = 1.7  # horizontal lines must be this many times apart for two names between them
 
 
 def roofline(found: Findings, look: Look, day: str) -> Figure:
-    """`day`: of the run."""
+    """The figure. `day`: the date of the run."""
     table = shown.roofline(found)
     about = (
-        "Each mark is a decode: the fastest kernel of a dtype from memory (hollow), and those from"
-        " a cache that answers are about (filled). Slanted lines: what plain reads allow, bytes"
-        " per second times FLOP per byte; grey: the range of nine visits of ten. Short bar: core"
-        " speed of the mark below it; dotted up to the peak of its own products. All were"
-        " measured in this run."
+        "Each mark is a decode. Hollow: the fastest kernel of a dtype, from memory. Filled: decodes"
+        " from a cache that this page's answers use. Slanted lines: what plain reads allow (bytes"
+        " per second times FLOP per byte); grey: the range of nine visits of ten. Short bar: core"
+        " speed of the mark below it, with a dotted line up to the peak of its instructions. All"
+        " were measured in this run."
     )
     if (table["suspect"] != "").any():
-        about += " A cross: faster than its limit, told under Suspects."
+        about += " Cross: faster than its limit; see Suspects."
     if left := shown.left_out(found, table):
-        about += f" Suspects without arithmetic are not drawn: {', '.join(left)}."
+        about += f" Not drawn, because they do no arithmetic: {', '.join(left)}."
     heading = f"Decode attention on {machine(found.answers)}{f', {day}' if day else ''} (kvbench)"
     rows, threads = found.answers.decodes.rows, found.answers.workload.threads
     heading += f"\n{workload(found.answers) if rows else counted(threads, 'thread')}"
@@ -107,7 +107,9 @@ def _meanings(points: pd.DataFrame, cores: pd.DataFrame) -> dict[str, dict[str, 
 
 
 def _slope(axes: Axes, roof: Any, most: float, line: str, below: bool) -> None:
-    """It stops where the core stops it. Its name is above it, or below where another is close."""
+    """Draw a slanted line up to the highest peak. `below`: its name goes below it, because another
+    line is close above.
+    """
     (left, right), (bottom, _) = axes.get_xlim(), axes.get_ylim()
     start = max(left, bottom / roof.gbps)
     end = right if math.isnan(most) else min(right, most / roof.gbps)
@@ -138,8 +140,8 @@ def _slope(axes: Axes, roof: Any, most: float, line: str, below: bool) -> None:
 
 
 def _peaks(axes: Axes, peaks: pd.DataFrame) -> None:
-    """Level lines, each with its name above it. Of lines close together the lowest has its name
-    below it, and the others have theirs above the highest, in their order.
+    """Draw horizontal lines, each with its name above it. If lines are close together, the name of
+    the lowest goes below it, and the other names go above the highest, in their order.
     """
     together = list[list[Any]]()
     for row in peaks.sort_values("gflops").itertuples():
@@ -190,7 +192,7 @@ def _mark(axes: Axes, point: Any, look: Look) -> None:
 
 
 def _labels(axes: Axes, points: pd.DataFrame, look: Look) -> None:
-    """In a column to the right of all marks, each with a line to its own."""
+    """Write labels in a column to the right of all marks, each with a line to its mark."""
     low, high = (math.log(end) for end in axes.get_ylim())
     points = points.sort_values("gflops")
     heights = spread([(math.log(rate) - low) / (high - low) for rate in points["gflops"]], _LINE)

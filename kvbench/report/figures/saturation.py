@@ -1,4 +1,4 @@
-"""What more threads bring, and how many are enough."""
+"""GB/s by number of threads, and how many threads are enough."""
 
 from kvbench.analysis.means.findings import Findings
 from kvbench.analysis.measured.scaling import KNEE
@@ -28,9 +28,9 @@ def saturation(found: Findings, look: Look) -> Figure:
         for where in dict.fromkeys(table["where"])
     ]
     about = (
-        "GB/s of decode by number of threads: for each dtype and layout the context with most"
-        " thread counts, and the fastest placement of the threads. Lines: intervals over launches."
-        f" Enough are the fewest that reach {KNEE:.0%} of the best rate."
+        "GB/s of decode by number of threads: for each dtype and layout, the context with most"
+        " thread counts and the fastest placement of threads. Lines: intervals over launches."
+        f" Enough: the fewest threads that reach {KNEE:.0%} of the best rate."
     )
     missing = (
         f"No decode was measured with {shown.FEWEST} numbers of threads: run kvbench sweep threads."

@@ -1,4 +1,4 @@
-"""What padding costs a batch of real requests: time of a step, as they are and padded."""
+"""The cost of padding a batch of real requests: the time of a step without and with padding."""
 
 from typing import Any
 
@@ -27,8 +27,8 @@ from kvbench.report.words import said
 from kvbench.report.words.phrases import number
 from kvbench.units import counted
 
-_LINE, _FRAME = 0.3, 1.2  # inches: of a bar, and of what stands around a panel
-_WORDS = 1.7  # times the longest bar: words stand behind it
+_LINE, _FRAME = 0.3, 1.2  # inches: of a bar, and of a panel's frame
+_WORDS = 1.7  # times the longest bar: leaves room for words behind it
 _LOOKS: dict[str, dict[str, Any]] = {
     Way.EVEN: {"facecolor": PAPER, "edgecolor": FAINT, "lw": 1.2},
     Way.AS_THEY_ARE: {"color": COLOURS[0]},
@@ -36,8 +36,8 @@ _LOOKS: dict[str, dict[str, Any]] = {
 }
 _OPEN = {State.LEVEL: ": level", State.OPEN: ": not decided"}
 _MEANINGS = {
-    "requests as they are": Way.AS_THEY_ARE,
-    "what padding adds": Way.PADDED,
+    "requests without padding": Way.AS_THEY_ARE,
+    "added by padding": Way.PADDED,
     "as many tokens, equal lengths": Way.EVEN,
 }
 
@@ -82,7 +82,7 @@ def _panel(axes: Axes, rows: pd.DataFrame) -> None:
 
 
 def _bar(axes: Axes, row: Any) -> None:
-    """What is beyond the time without padding is what padding adds."""
+    """Draw a bar. The part beyond the time without padding is added by padding."""
     drawn = [*axes.barh(row.line, row.step_ms, height=0.74, **_LOOKS[row.way])]
     if row.as_they_are_ms > 0:
         drawn += axes.barh(row.line, row.as_they_are_ms, height=0.74, **_LOOKS[Way.AS_THEY_ARE])
@@ -117,4 +117,4 @@ def _name(row: Any) -> str:
         return f"padded: {row.longest:,} each"
     if row.batch == 1:
         return f"{row.longest:,} tokens"
-    return f"as they are: {row.shortest:,} to {row.longest:,}"
+    return f"not padded: {row.shortest:,} to {row.longest:,}"

@@ -1,4 +1,4 @@
-"""Will it hold on a bigger server: a model of tokens per second a core against bandwidth a core."""
+"""A model of bigger servers: tokens per second of a core by memory bandwidth of a core."""
 
 import math
 from collections.abc import Iterator
@@ -27,15 +27,16 @@ from kvbench.report.figures.look import (
 )
 from kvbench.report.words.phrases import number
 
-_NAME = 0.05  # of the height of the axes: of a name
-_NARROW = 0.14  # of their width: a stretch that has no room for its words
+_NAME = 0.05  # height of a name, as a share of the axes' height
+_NARROW = 0.14  # share of the axes' width: a narrower stretch has no room for its words
 _TICKS = (1, 2, 3, 5, 8, 10, 15, 20, 30, 40)
 _ABOUT = (
-    "A model, not a measurement: tokens per second a core are the lesser of two. One is memory"
-    " bandwidth a core over the bytes that a token reads in all layers; the other is core speed,"
-    " measured here from a private cache. From a mark on the core limits. It leaves out weights,"
-    " traffic of other sockets and cores, threads that share a core, what L3 gives, and another"
-    " clock. Other numbers of cores and GB/s: kvbench explain MODEL --cores N --bandwidth GBPS."
+    "A model, not a measurement: tokens per second of a core are the smaller of two values. One is"
+    " memory bandwidth of a core over the bytes that a token reads in all layers. The other is core"
+    " speed, measured here from a private cache. To the right of a mark, the core limits. The model"
+    " leaves out weights, traffic of other sockets and cores, threads that share a core, gains from"
+    " L3, and another clock. For a server with N cores: kvbench explain MODEL --cores N --bandwidth"
+    " GBPS."
 )
 
 
@@ -109,7 +110,7 @@ def _line(axes: Axes, dtype: str, line: pd.DataFrame, look: Look) -> None:
 
 
 def _names(axes: Axes, ends: pd.DataFrame, look: Look) -> None:
-    """To the right of the lines, each with a line to its own."""
+    """Write names to the right of the lines, each with a thin line to its end."""
     low, high = (math.log(end) for end in axes.get_ylim())
     ends = ends.sort_values("tokens_per_second")
     wanted = [(math.log(rate) - low) / (high - low) for rate in ends["tokens_per_second"]]
@@ -138,7 +139,7 @@ def _stretches(fastest: pd.DataFrame) -> Iterator[tuple[str, float, float]]:
 
 
 def _stretch(axes: Axes, place: int, dtype: str, start: float, end: float) -> None:
-    """Named above all lines; its end is marked where another begins."""
+    """Name the fastest dtype of a stretch above all lines, and mark where the next one begins."""
     at: dict[str, Any] = {"transform": axes.get_xaxis_transform(), "va": "top", "fontsize": 9}
     share = math.log(end / start) / math.log(MOST)
     words = f"{dtype} is fastest" if share > _NARROW else dtype if share > _NARROW / 2 else ""

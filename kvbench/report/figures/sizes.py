@@ -1,5 +1,5 @@
-"""Figures that --plot draws: what a cache takes, what a step of a model reads, and what plain reads
-reach.
+"""Figures that --plot draws: the size of a cache, what a step of a model reads, and the rate of
+plain reads.
 """
 
 from typing import Any
@@ -19,8 +19,8 @@ _CONTEXT = "context, tokens of a sequence"
 
 
 def sizes(table: pd.DataFrame, decoder: Decoder, fit: Fit, memory: int | None) -> Figure:
-    """A line for each dtype, beside what a machine's caches and memory hold. `table`: context,
-    dtype, bytes.
+    """The size of a cache by context, a line for each dtype, with the sizes of the machine's caches
+    and memory. `table`: context, dtype, bytes.
     """
     heads = (
         f"{counted(decoder.layers, 'layer')}, {counted(decoder.kv_heads, 'KV head')} of"
@@ -41,14 +41,14 @@ def sizes(table: pd.DataFrame, decoder: Decoder, fit: Fit, memory: int | None) -
         levels=tuple(shown.levels(table, fit, memory)),
     )
     about = (
-        "The whole cache by the formula; dashed: all caches of a level that serve the threads"
-        " together, and memory."
+        "Bytes of the cache in all layers. Dashed: the size of memory, and of all caches of a level"
+        " that serve these threads."
     )
     return chart("size", "Size by context", about, shown.sizes(table), (panel,))
 
 
 def explained(found: Explained) -> Figure:
-    """A line for each format, and one for the weights."""
+    """Bytes and tokens per second by context: a line for each format, and one for the weights."""
     shared: dict[str, Any] = {
         "x": "context",
         "y": "shown",
@@ -73,15 +73,15 @@ def explained(found: Explained) -> Figure:
         ),
     )
     about = (
-        "Left: bytes of weights and of K and V in each format. Right: at the best read of the"
-        " weights and measured decodes."
+        "Left: bytes of the weights, and of K and V in each format. Right: tokens per second with"
+        " the best reads of the weights and measured decodes."
     )
     table = shown.explained(found)
     return chart("explain", "What a model reads", about, table, panels, {"weights": INK})
 
 
 def reads(profile: MachineProfile) -> Figure:
-    """Medians, and the interval of each as a line."""
+    """Plain reads by footprint: medians, with the interval of each as a line."""
     pages = usual_pages(profile.ceilings)
     ends = [f"L{c.level} {size(c.effective or c.declared)}" for c in profile.capacities]
     title = (

@@ -1,5 +1,5 @@
 """How much longer attention takes for several queries a step: a panel for each kind of heads and
-context, a line a dtype.
+context, a line for each dtype.
 """
 
 from typing import Any
@@ -29,8 +29,8 @@ from kvbench.units import counted
 _HEIGHT = 3.0  # inches of a panel
 _COLUMNS = 3  # panels beside each other
 _TICKS = (1, 1.5, 2, 3, 4, 6, 8, 12, 16, 24, 32)
-_ROOM = 1.15  # times the longest of all
-_STYLES = ("-", (0, (4, 1.5)), (0, (1, 1)))  # of lines that have one dtype
+_ROOM = 1.15  # times the highest value: top of the panels
+_STYLES = ("-", (0, (4, 1.5)), (0, (1, 1)))  # strokes of lines with the same dtype
 _FREE: dict[str, Any] = {"color": FAINT, "lw": 1.2, "ls": (0, (5, 3))}
 _NOTHING: dict[str, Any] = {"color": FAINT, "lw": 1.2, "ls": (0, (1, 2))}
 _MEANINGS: dict[str, dict[str, Any]] = {
@@ -38,7 +38,7 @@ _MEANINGS: dict[str, dict[str, Any]] = {
     "as long as 1 query: verifying is free": _FREE,
     "hollow: the core limits": {"color": INK, "marker": "o", "mfc": PAPER, "ls": ""},
 }
-_CORE = ("core", "both")  # limits that are drawn hollow
+_CORE = ("core", "both")  # limits whose marks are hollow
 
 
 def speculate(found: Findings, look: Look) -> Figure:
@@ -77,7 +77,7 @@ def _draw(table: pd.DataFrame, look: Look) -> Canvas:
 
 
 def _lines(table: pd.DataFrame, look: Look) -> dict[str, dict[str, Any]]:
-    """How each looks; those of one dtype have different strokes."""
+    """The look of each line. Lines of one dtype have different strokes."""
     found, drawn = dict[str, dict[str, Any]](), dict[str, int]()
     for line, dtype in dict(zip(table["line"], table["dtype"])).items():
         drawn[dtype] = drawn.get(dtype, -1) + 1
@@ -99,7 +99,7 @@ def _panel(
     axes.axhline(1, **_FREE)
     for name, own in rows.groupby("line", sort=False):
         line = lines[str(name)]
-        # nothing joins what lies on both sides of a number without a result
+        # reindex leaves a gap in the line at numbers of queries without a result
         heights = own.set_index("queries")["times"].reindex(counts)
         axes.plot(counts, heights, color=line["color"], lw=1.4, ls=line["ls"])
         for row in own.itertuples():

@@ -1,5 +1,5 @@
-"""Decode speed by working set: whether it gets faster where a layer fits in a cache, beside what
-reads reach there.
+"""Decode speed by working set: is it faster if a layer fits in a cache? Reads are shown beside
+it.
 """
 
 import math
@@ -16,8 +16,8 @@ from kvbench.report.figures import look as style
 from kvbench.report.figures.look import Figure, Look
 from kvbench.units import counted
 
-_WIDE = 0.05  # of the axis: a level that has room for its name
-_BESIDE = 1.3  # times as fast: a state of memory for whose name there is no room below
+_WIDE = 0.05  # share of the axis: a wider level has room for its name
+_BESIDE = 1.3  # if another state of memory is at most this much faster, a name goes below its line
 _NAME: dict[str, Any] = {
     "xycoords": ("axes fraction", "data"),
     "textcoords": "offset points",
@@ -31,10 +31,10 @@ def staircase(found: Findings, look: Look) -> Figure:
     points = table[table["kind"] == shown.POINT]
     about = (
         f"The fastest point of each size; {_setting(points)}. Filled: one layer again and again."
-        " Hollow: as many layers in turn as leave the caches behind. Dots: a plain read of the"
-        " same rows. Black: the fastest form of a read of such a size, in visits of its own."
-        " Dashed, on grey: plain reads of memory in all visits, and the range of nine visits of"
-        " ten. Bars: intervals over launches."
+        " Hollow: so many layers in turn that they do not fit in the caches. Dots: a plain read of"
+        " the same rows. Black: the fastest read of this size, in visits of its own. Dashed: plain"
+        " reads of memory in all visits; grey: the range of nine visits of ten. Bars: intervals"
+        " over launches."
     )
     missing = "" if len(points) else "No decode has a rate: run kvbench sweep quick."
     title = "Does decode get faster where a layer fits in a cache?"
@@ -42,8 +42,8 @@ def staircase(found: Findings, look: Look) -> Figure:
 
 
 def _setting(points: pd.DataFrame) -> str:
-    """What the points have in common, for people: "2 threads, 32 query heads on 8 KV heads of 128,
-    flash, avx2".
+    """What the points have in common: "2 threads, 32 query heads on 8 KV heads of 128, flash,
+    avx2".
     """
     if points.empty:
         return ""

@@ -1,5 +1,5 @@
-"""What storing costs: one token at a time; and a whole prompt, or a cache that grows, beside a copy
-of as many bytes.
+"""The cost of storing: one token at a time; a prompt or a growing cache, beside a copy of as many
+bytes.
 """
 
 import pandas as pd
@@ -21,7 +21,7 @@ from kvbench.report.figures.look import (
 from kvbench.report.words.phrases import number
 from kvbench.units import duration
 
-_BAR, _FRAME = 0.3, 0.75  # inches: of a bar with its gap, and of a panel's title and axis
+_BAR, _FRAME = 0.3, 0.75  # inches of a bar with its gap, and of a panel's title and axis
 
 _TITLES = {
     "append": "One token (append)",
@@ -30,25 +30,25 @@ _TITLES = {
     "repack": "A cache that grows in place (repack)",
     "transpose": "A prompt to head-major order (transpose)",
 }
-# what is timed, of ops that take one token
+# what is timed in ops on one token
 _OF_TOKEN = {"append": "a token in one layer, all KV heads", "logits": "the logits of one token"}
 
 
 def stores(found: Findings, look: Look) -> Figure:
     own = shown.stores(found)
     left = "".join(
-        f" {some} of {every} points of {op} are shown; the table of points has all."
+        f" {some} of {every} points of {op} are shown; the table of points has all of them."
         for op, (some, every) in own.left.items()
     )
     about = (
-        "Append: time to store K and V of one token, all KV heads of one layer; logits: to copy"
-        " those of a token to their place. Others: GB/s read and written while a prompt is stored"
-        " or turned or a cache grows, beside the fastest copy of as many bytes in the same rounds."
-        " Each is from visits of its own: ratios of layouts, side by side, stand in the findings."
-        " Lines: intervals over launches."
+        "Append: time to store K and V of one token, for all KV heads of one layer. Logits: time to"
+        " copy a token's logits to their place. Other panels: GB/s read and written while a prompt"
+        " is stored or transposed, or a cache grows, beside the fastest copy of as many bytes in"
+        " the same rounds. Each bar is from visits of its own; the findings have ratios of layouts,"
+        " timed side by side. Lines: intervals over launches."
     )
     missing = "" if len(own.table) else "No store has a rate: run kvbench sweep stores."
-    title = "What does it cost to store a token, and a whole prompt?"
+    title = "How long does it take to store a token, and a prompt?"
     return Figure(
         "stores",
         title,

@@ -1,5 +1,5 @@
-"""Points over many runs: efficiency in the order of time, the level of each stretch, and the steps
-between them.
+"""Points over many runs: efficiency in the order of time, the median between steps, and the
+steps.
 """
 
 import textwrap
@@ -31,14 +31,16 @@ _DATE = 10  # characters of one
 
 
 def trend(past: Past, rows: Mapping[str, int], name: str, title: str) -> Figure:
-    """`rows`: of the points' table, by point; none for the families."""
+    """The figure of points or families. `rows`: rows of the points' table by point; empty for
+    families.
+    """
     own, one = shown.trend(past, rows), "point" if rows else "family"
     about = (
-        "Efficiency: the rate of a point as % of the rate of its witness in the same rounds (of a"
-        " decode a read of the same rows, of a store a copy, of a step a plain read of memory);"
-        " one dot a run, in the order of time."
+        "Efficiency: the rate of a point as % of the rate of its witness in the same rounds (for a"
+        " decode, a read of the same rows; for a store, a copy; for a step, a plain read of"
+        " memory). One dot for each run, in the order of time."
         f" Blue: the median between two steps. Shown: {own.first} of {counted(own.moved, one)}"
-        f" with steps, and {own.calm} without, those that last moved most. Not"
+        f" with steps, and {own.calm} without, whose latest run changed most. Not"
         f" drawn: {counted(own.left, one)}."
     )
     missing = "" if len(own.table) else "No point has a rate beside a witness."
@@ -85,8 +87,8 @@ def _step(state: str) -> dict[str, Any]:
 
 
 def _steps(axes: Axes, own: pd.DataFrame) -> None:
-    """A line before the first run after it, and above it what it is: words must not rest on
-    colour.
+    """Mark each step by a line before the first run after it, with its state in words, so that
+    colour alone tells nothing.
     """
     low, high = own["efficiency"].min(), own["efficiency"].max()
     reach = max(high - low, 0.01)

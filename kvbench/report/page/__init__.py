@@ -1,4 +1,4 @@
-"""One HTML file that needs nothing else: no network, no scripts to be readable, no other file."""
+"""A page: one HTML file that can be read without network, scripts or other files."""
 
 import re
 from base64 import b64encode
@@ -30,9 +30,9 @@ from kvbench.report.words.gaps import gaps
 from kvbench.store import Manifest
 from kvbench.texts import shown
 
-LARGE = 50_000  # bytes of a figure's data beyond which it is in the file beside the page alone
+LARGE = 50_000  # bytes: a figure's larger data is not put into the page, only into a file beside it
 
-_SHOWN = {  # by topic of a sentence: a word for it, and the figure or table that shows it
+_SHOWN = {  # by topic of a sentence: its heading, and the figure or table that shows it
     "mixed": ("Formats", "mixed"),
     "scores": ("Scores", "costs"),
     "speculate": ("Drafting", "speculate"),
@@ -52,7 +52,7 @@ _SHOWN = {  # by topic of a sentence: a word for it, and the figure or table tha
     "checks": ("Trust", "checks"),
 }
 
-# What the colours of a figure are called in style.css, which has them for light and for dark.
+# Names of a figure's colours in style.css, which has each of them for light and for dark pages.
 _NAMES = {
     INK: "ink",
     FAINT: "faint",
@@ -63,14 +63,12 @@ _NAMES = {
 }
 _COLOUR = re.compile("|".join(_NAMES))
 _EXTENT = re.compile(r' (?:width|height)="[\d.]+pt"|<(title|metadata)>.*?</\1>', re.DOTALL)
-_LOOK, _OFTEN = re.compile(r' style="([^"]+)"'), 10  # a style that so many elements have is named
+_LOOK, _OFTEN = re.compile(r' style="([^"]+)"'), 10  # a style of this many elements gets a class
 _TAG, _BETWEEN, _DIGITS = re.compile(r"<[^>]+>"), re.compile(r">\s+<"), re.compile(r"(\.\d\d)\d+")
 
 
 class Drawn(NamedTuple):
-    """A figure with its picture and its table as text. `svg` is empty where there is nothing to
-    draw.
-    """
+    """A figure with its picture and its table as text. `svg` is empty if the figure has no rows."""
 
     figure: Figure
     svg: str
@@ -122,8 +120,8 @@ def page(found: Findings, manifest: Manifest, drawn: Sequence[Drawn]) -> str:
 
 
 def _finding(sentence: Sentence, linked: set[str]) -> dict[str, str]:
-    """A sentence with what it is about, and the figure or table that shows it where the page has
-    that.
+    """A sentence with its heading, and a link to the figure or table that shows it, if the page has
+    one.
     """
     topic, link = _SHOWN.get(
         sentence.topic, (sentence.topic.replace("_", " ").capitalize(), "contrasts")
@@ -132,7 +130,7 @@ def _finding(sentence: Sentence, linked: set[str]) -> dict[str, str]:
 
 
 def _filters(found: Findings) -> dict[str, list[str]]:
-    """What points can be chosen by: where they differ."""
+    """Filters of the table of points: facts in which points differ, with their values."""
     words = {name: found.points[name].dropna() for name in tables.FILTERS}
     return {
         name: [str(word) for word in dict.fromkeys(each) if word != ""]
@@ -172,7 +170,7 @@ def inline(drawn: Drawn) -> dict[str, Any]:
 
 
 def folded(every: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Those that stand by themselves, each with those that are folded below it."""
+    """Figures that stand by themselves, each with the figures folded below it."""
     found: dict[str, dict[str, Any]] = {}
     for each in every:
         if each["below"]:
@@ -183,11 +181,11 @@ def folded(every: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
 
 
 def themed(svg: str, name: str) -> str:
-    """Colours by name, so that the page can be light or dark; as wide as the page allows; and no
-    longer than need be.
+    """Adapt an <svg> to a page: colours by name, so that the page can be light or dark; as wide as
+    the page allows; and short.
     """
     svg = _BETWEEN.sub("><", _EXTENT.sub("", svg, count=4))
-    # nobody sees a hundredth of a point
+    # more digits than hundredths of a point cannot be seen
     svg = _TAG.sub(lambda tag: _DIGITS.sub(r"\1", tag[0]), svg)
     svg = _COLOUR.sub(lambda match: f"var(--{_NAMES[match[0]]})", svg)
     often = [style for style, times in Counter(_LOOK.findall(svg)).items() if times >= _OFTEN]

@@ -1,6 +1,4 @@
-"""What is said, as templates that read as text: a file for each topic, in it a macro for each thing
-to say.
-"""
+"""Sentences as templates that read as text: a file for each topic, a macro for each text."""
 
 import math
 from functools import cache
@@ -27,25 +25,25 @@ from kvbench.units import counted, cpu_text, duration, size
 
 
 def said(topic: str, name: str, *facts: Any) -> str:
-    """Of these facts, in one line."""
+    """The text of a macro on these facts, in one line."""
     return " ".join(paragraphs(topic, name, *facts))
 
 
 def paragraphs(topic: str, name: str, *facts: Any) -> list[str]:
-    """A line for each; between two of them the template has an empty one."""
+    """The paragraphs of a macro, each in one line. An empty line in the template separates them."""
     found = template(topic, name, *facts).split("\n\n")
     lines = (" ".join(each.split()).replace(" ;", ";") for each in found)
     return [line for line in lines if line]
 
 
 def template(topic: str, name: str, *facts: Any) -> str:
-    """As it stands, with its lines."""
+    """The text of a macro with its line breaks."""
     return getattr(_templates(topic), name)(*facts)
 
 
 @cache
 def _templates(topic: str) -> Any:
-    """Its macros, and what else it sets."""
+    """The module of a topic: its macros and variables."""
     words = Environment(
         loader=FunctionLoader(
             lambda name: files(__package__).joinpath(name).read_text(encoding="utf-8")
@@ -83,6 +81,6 @@ def _templates(topic: str) -> Any:
     words.filters["share"] = lambda part, digits=0: f"{part:.{digits}%}"
     words.filters["capital"] = lambda text: text[:1].upper() + text[1:]
     words.filters["in"] = lambda name, names: names[name]
-    # on a scale of logarithms
+    # a change given as a logarithm
     words.filters["moved"] = lambda change: f"{math.expm1(float(change)):+.1%}"
     return words.get_template(f"{topic}.jinja").module

@@ -1,4 +1,4 @@
-"""What holds for a comparison of two runs as a whole, in sentences."""
+"""Notes on a comparison of two runs as a whole."""
 
 from dataclasses import asdict, replace
 
@@ -9,7 +9,7 @@ from kvbench.model import Comparison
 from kvbench.model.verdict import NOT_COMPARABLE
 from kvbench.report.words import paragraphs, said
 
-# launches of each side: one point of fifty that takes 5 % longer is found nine times of ten
+# launches a side: enough to find one point of fifty that takes 5 % longer, nine times out of ten
 ADVISED = 12
 _JUDGE = (
     asdict(LIMITS) | asdict(JUDGED) | {"coverage": COVERAGE, "fewest": fewest, "advised": ADVISED}
@@ -17,7 +17,7 @@ _JUDGE = (
 
 
 def told(found: Comparison, terms: Terms) -> Comparison:
-    """With its notes."""
+    """The comparison, with its notes added."""
     points = [row for row in found.points if row.verdict != NOT_COMPARABLE]
     return replace(
         found, notes=tuple(paragraphs("compared", "notes", terms, found.families, points, _JUDGE))

@@ -1,4 +1,4 @@
-"""What a run says beyond its first screen, in sentences by topic. Each shows an answer."""
+"""What a run says beyond its first screen: sentences by topic. Each sentence shows an answer."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -13,16 +13,16 @@ from kvbench.report.words.first import kernel, layout
 
 @dataclass(frozen=True, slots=True)
 class Sentence:
-    """topic: a word to find it by; two sentences may share one."""
+    """A sentence of a report. Several sentences may have one topic."""
 
-    topic: Annotated[str, about("a word to find it by")]
-    text: Annotated[str, about("it")]
+    topic: Annotated[str, about("a word for the topic")]
+    text: Annotated[str, about("the sentence")]
 
 
 def sentences(found: Findings) -> tuple[Sentence, ...]:
-    """What it has nothing to say of is left out."""
+    """All sentences of a run. Topics without an answer are left out."""
     own = found.answers
-    told = layout(own)  # by the first screen
+    told = layout(own)  # the first screen has it
     chosen = [each for each in own.factors.choices if each.op == "decode" and each is not told]
     said = [
         ("mixed", words("mixed", "sentence", own.mixed)),
@@ -52,12 +52,12 @@ def _said(name: str, *facts: object) -> str:
 
 
 def named(found: Findings) -> dict[str, str]:
-    """Points by what people call them: the fastest of each dtype by its kernel."""
+    """Short names of points. The fastest point of each dtype is named by its kernel."""
     short = dict(zip(found.points["name"], found.points["short"], strict=True))
     return short | {row.point: kernel(row) for row in found.answers.decodes.rows}
 
 
 def warnings(checks: Sequence[Check]) -> str:
-    """Of the preflight."""
+    """The sentence on checks of the preflight that warned."""
     warned = [f"{check.name} ({check.value})" for check in checks if check.status == "warn"]
     return _said("checks", warned)

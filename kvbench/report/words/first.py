@@ -1,4 +1,4 @@
-"""The first screen: the machine, its answers, and how far to trust them."""
+"""Texts of the first screen: the machine, its answers, and how far to trust them."""
 
 from collections import namedtuple
 from collections.abc import Iterator
@@ -33,7 +33,7 @@ def machine(found: Answers) -> str:
 
 
 def hardware(found: Machine, checks: tuple[Check, ...]) -> str:
-    """All that matters for a reader, in one line."""
+    """The machine's cores, instruction set, clock, caches and nodes, in one line."""
     return " · ".join(_hardware(found, checks))
 
 
@@ -74,12 +74,12 @@ def tiles(found: Answers) -> list[Tile]:
 
 
 def layout(found: Answers) -> Choice | None:
-    """That of the workload, which the answers have first."""
+    """The choice of a layout for the page's workload, which is the first in the answers."""
     choices = found.factors.choices
     return next((each for each in choices if (each.factor, each.op) == ("layout", "decode")), None)
 
 
 def badge(found: Answers) -> tuple[str, str]:
-    """The grade, and what a reader must know of noise."""
+    """The grade, and what a reader must know about noise."""
     trust = found.trust
     return f"{trust.grade.upper()} RUN", said("first", "trust", trust, found.reads)

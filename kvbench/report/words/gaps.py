@@ -1,4 +1,4 @@
-"""What a run lacks, which a report says before all else."""
+"""What a run lacks. A report says it first."""
 
 import shlex
 from itertools import pairwise
@@ -14,10 +14,10 @@ _RESUMED = ("sweep", "peers", "score")  # commands that finish runs of their own
 
 
 def resume(manifest: Manifest, place: str) -> str:
-    """The command that finishes a run: in `place`, or where it was begun."""
+    """The command that finishes a run in `place`, or, if that is empty, where it was begun."""
     try:
         words = shlex.split(manifest.command)
-    except ValueError:  # anybody may have written it
+    except ValueError:  # a foreign manifest may hold anything
         words = []
     command = next((word for word in words[1:2] if word in _RESUMED), "sweep")
     places = [after for word, after in pairwise([*words, ""]) if word == "--out"]
@@ -27,7 +27,7 @@ def resume(manifest: Manifest, place: str) -> str:
 
 
 def gaps(found: Findings, manifest: Manifest, place: str = "") -> list[str]:
-    """`place`: of the run, where it is known."""
+    """Sentences on what the run lacks. `place`: the run directory, if known."""
     plan = manifest.plan
     lacks = lacking(plan, found.points, found.samples, found.ceilings)
     begun = resume(manifest, place)

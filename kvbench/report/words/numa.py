@@ -1,4 +1,4 @@
-"""What memory of other nodes costs, as a terminal shows it."""
+"""The cost of memory on other NUMA nodes, as lines of a terminal."""
 
 from collections.abc import Sequence
 
@@ -6,13 +6,13 @@ from kvbench.analysis.means.numa import Placed
 
 _ONE_NODE = "  NUMA      this machine has one node, so all memory is local: nothing to compare"
 _HEAD = (
-    "Decode from memory in GB/s (plain reads of the same rows), by where the threads run and where"
-    " the memory lies"
+    "Decode from memory in GB/s (in brackets: plain reads of the same rows), by where the threads"
+    " run and where the memory lies"
 )
 
 
 def lines(found: Sequence[Placed]) -> list[str]:
-    """Of a machine with one node, that there is nothing to compare."""
+    """A table by threads and memory; for a machine with one node, one line instead."""
     threads, memory = (
         list(dict.fromkeys(getattr(each, name) for each in found)) for name in ("threads", "memory")
     )

@@ -1,4 +1,4 @@
-"""Numbers and lists as sentences have them."""
+"""Numbers and lists, written for sentences and tables."""
 
 import math
 from collections.abc import Iterable
@@ -7,14 +7,14 @@ from kvbench.analysis.answers.answer import Figure, Unit
 from kvbench.model.point import DOT8, DOT16, FLOPS
 from kvbench.units import duration
 
-# what a point is timed beside, by its kind
+# names of the witness of a point, by its kind
 WITNESS = {"twin": "read", "copy": "copy", "memory": "memory read"}
 LEVELS = {"DRAM": "memory"}  # what feeds a point, as sentences call it
 _PRODUCTS = {FLOPS: "multiply-adds", DOT8: "byte products", DOT16: "bf16 products"}
 
 
 def peak(*ops: str) -> str:
-    """Of probes of instructions: "peak of multiply-adds", "peak of byte products and bf16
+    """The name of a peak of instructions: "peak of multiply-adds", "peak of byte products and bf16
     products".
     """
     return f"peak of {' and '.join(_PRODUCTS.get(op, op) for op in dict.fromkeys(ops))}"
@@ -47,12 +47,12 @@ def figure(found: Figure) -> str:
 
 
 def bare(found: Figure | None) -> str:
-    """ "1.25", "82%", "90.2": its unit stands elsewhere; empty where there is none."""
+    """ "1.25", "82%", "90.2": without its unit; empty for None."""
     return _BARE.get(found.unit, number)(found.value) if found else ""
 
 
 def ends(found: Figure) -> str:
-    """ "1.20 to 1.31"; empty where it has no interval."""
+    """ "1.20 to 1.31"; empty if the figure has no interval."""
     if math.isnan(found.low) or math.isnan(found.high):
         return ""
     write = _BARE.get(found.unit, number)
@@ -66,8 +66,8 @@ def enclosed(found: Figure) -> str:
 
 
 def narrow(found: Figure | None) -> str:
-    """ "82% (78-85)", for a cell of a table; empty where there is none. Shares are rounded outward:
-    89.9 % does not read as the 90 % that it fails.
+    """ "82% (78-85)", for a cell of a table; empty for None. Ends of shares are rounded outward, so
+    89.9 % is never shown as 90 %, which is a limit.
     """
     if found is None or not ends(found):
         return bare(found)
@@ -88,17 +88,17 @@ def longer(seconds: float) -> str:
 
 
 def more(ratio: Figure) -> str:
-    """Which side of 1 it lies on."""
+    """ "more" or "less": on which side of 1 the ratio lies."""
     return "less" if ratio.value < 1 else "more"
 
 
 def level(regime: str) -> str:
-    """What feeds a point."""
+    """The level that feeds a point, as sentences name it: "memory", "L3"."""
     return LEVELS.get(regime, regime)
 
 
 def listed(items: Iterable[str], most: int | None = None) -> str:
-    """ "a, b and c"; beyond `most` of them, how many more there are."""
+    """ "a, b and c". If there are more than `most` items: "a, b and 3 more"."""
     found = list(items)
     if most is not None and len(found) > most:
         found = [*found[:most], f"{len(found) - most} more"]

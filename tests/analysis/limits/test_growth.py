@@ -97,7 +97,7 @@ def test_stalled_steps_are_no_part_of_the_line(stalled):
     assert found.step.left_out == len(stalled)
     context, seconds = np.array(own.context)[left], np.array(own.seconds)[left]
     assert (found.step.slope, found.step.start) == pytest.approx(np.polyfit(context, seconds, 1))
-    assert f"of which {len(stalled)} that something stalled" in said(found)
+    assert f"without {len(stalled)} stalled step" in said(found)
 
 
 def test_planted_numbers_are_found():
@@ -130,11 +130,11 @@ def test_the_table_is_of_stretches_of_the_way():
 @pytest.mark.parametrize(
     ("planted", "word", "sentence"),
     [
-        ({}, Against.SAME, "The sum of the parts is the whole"),
-        ({"beyond": 40e-6}, Against.SAME, "The sum of the parts is the whole"),
-        ({"beyond": 400e-6}, Against.LONGER, "The sum of the parts is not the whole"),
-        ({"beyond": -300e-6}, Against.SHORTER, "The sum of the parts is not the whole"),
-        ({"noise": 0.5}, Against.OPEN, "Whether the sum of the parts is the whole is not decided"),
+        ({}, Against.SAME, "A step takes as long as the sum of its parts"),
+        ({"beyond": 40e-6}, Against.SAME, "A step takes as long as the sum of its parts"),
+        ({"beyond": 400e-6}, Against.LONGER, "A step does not take as long as the sum of its"),
+        ({"beyond": -300e-6}, Against.SHORTER, "A step does not take as long as the sum of its"),
+        ({"noise": 0.5}, Against.OPEN, "not decided whether a step takes as long as the sum of"),
     ],
 )
 def test_whether_the_sum_of_the_parts_is_the_whole(planted, word, sentence):
@@ -146,19 +146,23 @@ def test_whether_the_sum_of_the_parts_is_the_whole(planted, word, sentence):
 @pytest.mark.parametrize(
     ("planted", "word", "sentence"),
     [
-        ({}, Against.SAME, "The step grows as the decodes alone do."),
-        ({"more": 0.5e-9}, Against.SAME, "The step grows as the decodes alone do."),
+        ({}, Against.SAME, "A token adds as much time to the step as to the decodes alone."),
+        (
+            {"more": 0.5e-9},
+            Against.SAME,
+            "A token adds as much time to the step as to the decodes alone.",
+        ),
         (
             {"more": 5e-9},
             Against.LONGER,
-            "A token adds more to the step than to the decodes alone, by 5 ns (5 ns",
+            "A token adds more time to the step than to the decodes alone, by 5 ns (5 ns",
         ),
         (
             {"more": -5e-9},
             Against.SHORTER,
-            "A token adds less to the step than to the decodes alone, by -5 ns (-5 ns",
+            "A token adds less time to the step than to the decodes alone, by -5 ns (-5 ns",
         ),
-        ({"noise": 0.1}, Against.OPEN, "is not decided"),
+        ({"noise": 0.1}, Against.OPEN, "It is not decided whether a token adds as much time"),
     ],
 )
 def test_whether_a_step_grows_as_its_decodes_do(planted, word, sentence):
@@ -170,9 +174,9 @@ def test_whether_a_step_grows_as_its_decodes_do(planted, word, sentence):
 @pytest.mark.parametrize(
     ("again", "word", "sentence"),
     [
-        (1.0, Against.SAME, "kvbench profile step tells as much"),
-        (1.5, Against.LONGER, "A step that grows takes longer than the same step once more"),
-        (0.5, Against.SHORTER, "A step that grows takes less time than the same step once more"),
+        (1.0, Against.SAME, "A growing step takes as long as the same step again"),
+        (1.5, Against.LONGER, "A growing step takes longer than the same step again"),
+        (0.5, Against.SHORTER, "A growing step takes less time than the same step again"),
     ],
 )
 def test_a_step_that_grows_beside_the_same_once_more(again, word, sentence):
@@ -187,7 +191,7 @@ def test_a_step_that_grows_beside_the_same_once_more(again, word, sentence):
         ({"drift": 0.03, "noise": 0.002}, Against.SAME, "The machine stayed the same"),
         ({"drift": 0.3, "noise": 0.01}, Against.LONGER, "The machine did not stay the same"),
         ({"drift": -0.3, "noise": 0.01}, Against.SHORTER, "The machine did not stay the same"),
-        ({"noise": 0.3}, Against.OPEN, "Whether the machine stayed the same is not decided"),
+        ({"noise": 0.3}, Against.OPEN, "It is not decided whether the machine stayed the same"),
     ],
 )
 def test_whether_the_machine_stayed_the_same(planted, word, sentence):

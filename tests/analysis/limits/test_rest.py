@@ -185,8 +185,8 @@ def test_the_largest_part_is_the_planted_one(name, largest, means):
 def test_what_is_said():
     found = told(visit(CASES["its core is slow and on one thread"][0]), with_one(calls()))
     assert text(found).startswith(
-        "e, position, f16: 17% of the read; its core needs 3.0 times as long as memory; threads"
-        " scale 1.0 "
+        "e, position, f16: 17% of the read; its core needs 3.0 times as long as memory; its threads"
+        " are 1.0 times as fast as one "
     )
     assert "one thread, 1 KV head, 512 and 1,024 tokens in L2" in text(found)
     assert found.gbps == pytest.approx(BYTES / 6e-3 / 1e9)
@@ -213,5 +213,5 @@ def test_why_a_part_is_not_measured():
     assert "what its core needs is not known" in text(found)
     assert "not measured: no private cache is known" in text(found)
     assert "not measured: it has no such shape" in text(found)
-    assert "What is not measured (start and core) is in the rest." in text(found)
+    assert "The rest contains the parts that are not measured (start and core)." in text(found)
     assert found.core_times is None and found.core.contexts == ()

@@ -244,7 +244,7 @@ def test_the_cells_in_which_ours_lead_least_come_first():
     holds = {each.context // 1000: each.holds for each in found.beside.cells}
     assert holds == {1: True, 2: True, 3: False, 4: True, 5: True}
     told = said("peers", "summary", found.beside)
-    assert told.startswith("Ours are") and "In 4 of 5 cells ours lead by as much" in told
+    assert told.startswith("Ours are") and "In 4 of 5 cells ours reach their goal." in told
     assert "3,000 tokens: ours are 1.01 (0.99 to 1.03) times as fast as right, head" in told
     assert "at 79% of a read: same within noise." in told
     rows = sheets(found.beside)[0].rows
@@ -289,7 +289,7 @@ def test_cells_without_an_interval_are_said():
         records += launch(n, {replace(long, engine="right"): 3.0}, long)
     found = findings("mine", records, MACHINE)
     told = said("peers", "summary", found.beside)
-    assert "In 1 of 1 cell with an interval, of 2 in all, ours lead by as much" in told
+    assert "In 1 of 1 cell with an interval (2 in all) ours reach their goal." in told
     assert told.startswith("Not decided") and "2048 tokens" not in told
 
 

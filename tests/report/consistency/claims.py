@@ -52,8 +52,8 @@ def number(text: str) -> tuple[float, float] | None:
 
 
 def claim(subject: object, quantity: str, text: str, held: str, place: str) -> Iterator[Claim]:
-    """Of a text that shows a number; a percentage becomes a share. Of none, nothing. A CSV does not
-    round.
+    """The claim of a text with a number; a percentage becomes a share. A text without a number has
+    no claim. A CSV does not round.
     """
     found = number(text)
     if found:

@@ -1,4 +1,4 @@
-"""Every reason that analysis gives as a word has a sentence, which gives its numbers."""
+"""Every reason that the analysis gives as a word has a sentence with its numbers."""
 
 import pytest
 
@@ -21,7 +21,7 @@ CORE = "73% of its core speed (71% to 76%)"
     [
         (Limit.MEMORY, Why.REACHED, (Limit.MEMORY,), ["Memory limits it", MEMORY]),
         (Limit.ROWS, Why.REACHED, (Limit.ROWS,), ["Reads of its own rows limit it", ROWS]),
-        (Limit.ROWS, Why.ROWS_ALONE, (Limit.ROWS,), [ROWS, "was not read in the same rounds"]),
+        (Limit.ROWS, Why.ROWS_ALONE, (Limit.ROWS,), [ROWS, "was not read in the same rounds, so"]),
         (Limit.ROWS, Why.MEMORY_OPEN, (Limit.ROWS,), [ROWS, "is not clear", MEMORY]),
         (Limit.CORE, Why.REACHED, (Limit.CORE,), ["The core limits it", CORE]),
         (Limit.BOTH, Why.REACHED, (Limit.MEMORY, Limit.CORE), ["both", f"{MEMORY} and {CORE}."]),

@@ -1,4 +1,4 @@
-"""What a page says is what its answers hold: each is planted, and stands there once."""
+"""A page says what its answers hold: each planted answer stands there once."""
 
 from dataclasses import replace
 
@@ -43,7 +43,7 @@ def with_(name, **changes):
 BETWEEN = with_("l3", families=(FAMILY,))
 FASTEST, HELPS = ANSWERS.decodes.fastest, ANSWERS.l3.helps
 TILES = [
-    ("Format of K, V", ANSWERS, "i8 | of those off by 1% of the output or less none is"),
+    ("Format of K, V", ANSWERS, "i8 | no format with an error of 1% of the output or less is"),
     ("Format of K, V", ANSWERS, "with heavy keys none; up to 10% of it q8_0+q4_0 dot"),
     ("Fastest decode", ANSWERS, "90.2 tokens/s | i8 (dot, head): a clear lead over all others"),
     ("Fastest decode", ANSWERS, "1.26x (1.12 to 1.41) as fast as q4_0 (dot, head)"),
@@ -56,7 +56,7 @@ TILES = [
     (
         "Fastest decode",
         with_("decodes", fastest=replace(FASTEST, basis=Basis.APART), next=None),
-        "i8 (dot, head), in visits of its own: no ratio is said",
+        "i8 (dot, head), timed in visits of its own, so without a ratio",
     ),
     ("Fastest decode", with_("decodes", fastest=UNTESTED), "not measured | no decode of this run"),
     ("Memory", ANSWERS,
@@ -105,30 +105,32 @@ SENTENCES = {
         "i8 by channel is 1.01x (0.99 to 1.02) as fast as i8 by token: level.",
     ],
     "scores": [
-        "Attention takes so many times as long as without: f16 flash, gemma-2-9b, 2 query heads a"
-        " KV head, 256 wide, 8,192 tokens, window 4096: cap 50 1.31 (1.30 to 1.32); sinks 1.02"
-        " (1.01 to 1.03).",
+        "Attention takes this many times as long as without it: f16 flash, gemma-2-9b, 2 query"
+        " heads a KV head, 256 wide, 8,192 tokens, window 4096: cap 50 1.31 (1.30 to 1.32); sinks"
+        " 1.02 (1.01 to 1.03).",
     ],
     "speculate": [
         "A step with 4 queries (the newest token and 3 drafts) takes 1.31 (1.22 to 1.40) times as"
         " long as with 1 (f16, llama-3-8b, 4 query heads a KV head, 16,384 tokens, 2 threads,"
-        " attention alone): worth it where more than 0.31 of the drafts are accepted.",
-        "A step yields its accepted drafts, and one token more.",
+        " attention alone): worth it if more than 0.31 of the drafts are accepted.",
+        "A step gives its accepted drafts and one more token.",
     ],
     "latency": [
         "Latency of memory is 2.07x (2.05 to 2.09) the idle 108 ns at 90% of its read bandwidth (15"
         " threads, llama-3-8b, 4,096 tokens).",
-        "A decode of f16 costs its neighbours as much as plain reads of the same rate: latency is"
+        "A decode of f16 slows its neighbours as much as plain reads of the same rate: latency is"
         " 1.00x (0.99 to 1.01) as long; decode i8: not clear, 1.02x (1.01 to 1.04); append f16:"
         " more, 1.20x (1.19 to 1.21).",
-        "Beside the chase a decode of f16 has 99% of its rate (98 to 100% of it): no cost shows.",
+        "Beside the chase a decode of f16 has 99% of its rate (98 to 100% of it): no slowdown",
         "Idle latency is 3.1 ns from L2, 14.2 ns from L3 and 108 ns from memory.",
         "On a virtual machine these figures include steal and the traffic of other guests.",
     ],
     "serve": [
         "Padding 16 requests to the longest makes a step 1.37x (1.31 to 1.42) as long (f16, head).",
-        "As they are (263 to 2,404 tokens), all 16 together get 64 tokens/s, each 4 tokens/s.",
-        "as many tokens, but alike, a step is 1.01x (0.99 to 1.02) as fast: level.",
+        "Without padding (263 to 2,404 tokens), all 16 requests together get 64 tokens/s, each 4"
+        " tokens/s.",
+        "as many tokens, but all requests equally long, a step is 1.01x (0.99 to 1.02) as fast:"
+        " level.",
     ],
     "variant": ["i8, 4,096 tokens, from memory, side by side: no clear lead among dot and flash."],
     "threads": ["2 threads are 1.71x (1.60 to 1.80) as fast as 1 from memory, side by side (a)."],
@@ -144,7 +146,7 @@ SENTENCES = {
         "A step takes as long as its parts: 1.00 (0.98 to 1.03) (llama-3-8b, i8 head, 4,096",
         "4 GiB of weights: 100 ms, 10 tokens/s a sequence). Of 2 other steps none do so;",
         "f16 head, 512 tokens, no weights: 1.06 (1.04 to 1.08), its decodes take 1.06 times as long"
-        " within it as alone, 5% of all parts: alone their bytes stay in L3.",
+        " within it as alone, which adds 5% of the time of all parts: alone their bytes stay in",
     ],
     "fits": ["in one layer (in all 32 layers): i8 7,912 (241); f32 2,011 (none)."],
     "servers": ["q4_0 is fastest from 1 to 9.1 GB/s a core", "This machine has 15.4 GB/s a core."],
@@ -152,12 +154,12 @@ SENTENCES = {
     "open": [
         "Not decided in 14 launches, of the fastest over others: layout of decode from memory, a"
         " over b (head f16: 1.25x, 0.9"
-        " to 1.5); decodes from L3 over the same from memory (head f16: 1.25x,"
+        " to 1.5); decodes from L3 over the same decodes from memory (head f16: 1.25x,"
     ],
     "doubt": [
         "One point in ten scatters by 21% of its time",
         "The cores were slow in 4 visits; 3 of these are left out.",
-        "1.2% of the samples",
+        "Other work disturbed 1.2% of the samples.",
     ],
     "checks": ["What may have disturbed the run: load (1.5)."],
 }
@@ -178,7 +180,7 @@ LEFT = (
     " is left: 1.22x (1.15 to 1.30) after 8 MiB, 1.14x (1.09 to 1.20) after 16 MiB; nothing of the"
     " gain is left: 1.01x (0.98 to 1.04) after a layer's q4_0 weights (117 MiB)."
 )
-FALLS = " It falls with what is read in between, and nowhere surely rises."
+FALLS = " The more is read in between, the less is left; it surely rises nowhere."
 
 
 @pytest.mark.parametrize(
@@ -189,12 +191,18 @@ FALLS = " It falls with what is read in between, and nowhere surely rises."
             replace(FAMILY, left=FAMILY.left[2:]),
             "1.01x (0.98 to 1.04) after a layer's q4_0 weights (117 MiB).",
         ),
-        (replace(FAMILY, course=Course.RISES, rises=(16 << 20,)), "It surely rises at 16 MiB."),
-        (replace(FAMILY, course=Course.NOT_CLEAR), "Whether it falls with what is read in between"),
-        (replace(FAMILY, course=Course.LEVEL), "It stays level with the gain alone."),
+        (
+            replace(FAMILY, course=Course.RISES, rises=(16 << 20,)),
+            "The gain surely rises at 16 MiB.",
+        ),
+        (
+            replace(FAMILY, course=Course.NOT_CLEAR),
+            "It is not clear whether the gain falls with more reads in between.",
+        ),
+        (replace(FAMILY, course=Course.LEVEL), "The gain stays as large as without other reads."),
         (
             replace(FAMILY, gain=replace(FAMILY.gain, state=State.LEVEL)),
-            "with nothing read in between: no clear gain, of which something could be left.",
+            "with nothing read in between: no clear gain, so nothing can be left.",
         ),
     ],
 )

@@ -246,7 +246,8 @@ def test_too_few_launches_show_nothing():
         "1 of 1 families are not clear by themselves: 3 launches against 3 show no change of one"
         " alone, however large; "
     )
-    assert f"{said}it takes 5 a side, and 12 to find 5%" in "\n".join(found.notes)
+    needed = "at least 5 a side are needed, and 12 to find 5%"
+    assert f"{said}{needed}" in "\n".join(found.notes)
 
 
 def test_without_a_witness_seconds_are_all_there_is():
