@@ -73,7 +73,7 @@ def test_the_example_is_short():
     assert len(EXAMPLE.read_text().splitlines()) < 90
 
 
-def test_its_kernels_stand_behind_ours(library):
+def test_its_kernels_are_listed_after_ours(library):
     own, everything = default_library().kernels(), library.kernels()
     assert everything[: len(own)] == own
     added = everything[len(own) :]
@@ -231,7 +231,7 @@ def test_a_plug_in_that_is_refused(tmp_path, option, said):
     )
 
 
-def test_what_is_no_shared_object(tmp_path, capsys):
+def test_a_file_that_is_not_a_shared_object(tmp_path, capsys):
     (tmp_path / "text.so").write_text("no library")
     with pytest.raises(BadLibrary, match="text.so"):
         is_plugin(tmp_path / "text.so")
@@ -247,7 +247,7 @@ def test_what_is_no_shared_object(tmp_path, capsys):
         ("for (;;) pause()", "gave no sign of life for 2 s: it hangs"),
     ],
 )
-def test_one_that_never_is_loaded(tmp_path, capsys, monkeypatch, loaded, said):
+def test_a_plug_in_that_is_never_loaded(tmp_path, capsys, monkeypatch, loaded, said):
     monkeypatch.setattr("kvbench.native.plugin._PATIENCE", 2.0)
     made = build_plugin(tmp_path / "made.so", f"-DLOADED={loaded}")
     refused(
@@ -261,7 +261,7 @@ def test_one_that_never_is_loaded(tmp_path, capsys, monkeypatch, loaded, said):
     )
 
 
-def test_one_of_before_is_told_what_to_do(tmp_path, capsys):
+def test_an_older_plug_in_is_told_what_to_do(tmp_path, capsys):
     made = build_plugin(tmp_path / "made.so", "-DVERSION=3")
     refused(
         capsys,
@@ -274,7 +274,7 @@ def test_one_of_before_is_told_what_to_do(tmp_path, capsys):
     )
 
 
-def test_a_library_is_no_plug_in(example):
+def test_a_library_is_not_a_plug_in(example):
     assert is_plugin(example) and not is_plugin(library_path())
 
 
@@ -310,7 +310,7 @@ def test_a_combination_that_it_lacks(library, isa):
         (129, 4, {}, "4 queries of a sequence with a window, which no plug-in is told of"),
     ],
 )
-def test_what_a_kernel_does_not_take(tmp_path, takes, queries, asked, said):
+def test_work_that_a_kernel_does_not_take(tmp_path, takes, queries, asked, said):
     made = build_plugin(tmp_path / "made.so", row(takes=str(takes)))
     window = 2 if takes == 129 else None
     with Cache(1, 8, 9, window=window, library=Library(library_path(), plugin=made)) as cache:
@@ -347,7 +347,7 @@ def cells(found):
     return [(point.variant, point.layout, point.dtype, point.schedule) for point in found.points]
 
 
-def test_they_join_where_no_variant_is_named(planned, library):
+def test_plug_ins_join_a_suite_that_names_no_variant(planned, library):
     """Beside the default, once whatever the schedule; combinations that they lack are not
     missed.
     """
@@ -373,7 +373,7 @@ def test_a_suite_that_names_its_variants(planned):
     assert [skip.reason for skip in found.skips] == [NO_KERNEL]
 
 
-def test_points_of_several_queries_are_of_those_that_take_them(planned, library, tmp_path):
+def test_only_kernels_that_take_several_queries_get_such_points(planned, library, tmp_path):
     found, _ = planned('q_len = [1, 4]\nvariant = "textbook"\ndtype = "f32"')
     assert [point.shape.q_len for point in found.points] == [1, 4] and not found.skips
     one = Library(library_path(), plugin=build_plugin(tmp_path / "made.so", row()))
@@ -400,7 +400,7 @@ def test_a_sweep_without_any_of_them_is_refused(planned):
 # ---- commands ------------------------------------------------------------------------------------
 
 
-def test_verify_fails_what_is_wrong(capsys, tmp_path):
+def test_verify_fails_a_wrong_plug_in(capsys, tmp_path):
     """That it passes the example, a command of README shows."""
     made = build_plugin(tmp_path / "made.so", row(run="wrong"))
     code, said, _ = told(capsys, "verify", "--quick", "--isa", "scalar", "--plugin", made)

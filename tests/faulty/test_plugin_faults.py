@@ -83,14 +83,14 @@ def beside_a_good_one(tmp_path, kind):
     return ["--plugin", made, "--plugin", good, "--patience", "20s"]
 
 
-def test_what_stops_itself_is_ended_in_verify(capfd, tmp_path):
+def test_verify_ends_a_plug_in_that_stops_itself(capfd, tmp_path):
     """In the words of a sweep; other kernels are checked all the same."""
     code, out, _ = told(capfd, "verify", "--quick", *beside_a_good_one(tmp_path, "stops"))
     assert code == 1 and "no sign of life for 20 s: it hangs" in out
     assert "2 kernels" in out and "1 failed" in out
 
 
-def test_what_hangs_is_ended_in_profile(capfd, tmp_path):
+def test_profile_ends_a_plug_in_that_hangs(capfd, tmp_path):
     """Other plug-ins are measured all the same."""
     both = beside_a_good_one(tmp_path, "hangs")
     code, out, err = told(capfd, "profile", "decode", *both, *SHAPE, *SHORT)
@@ -101,7 +101,7 @@ def test_what_hangs_is_ended_in_profile(capfd, tmp_path):
 @pytest.mark.parametrize(
     "command", [["verify"], ["profile", "decode", "--variant", "hangs", *SHAPE, *SHORT]]
 )
-def test_an_interruption_ends_what_hangs(tmp_path, command):
+def test_an_interruption_ends_a_plug_in_that_hangs(tmp_path, command):
     made = build_plugin(tmp_path / "made.so", "-DLISTED=ONE(hangs)")
     process = subprocess.Popen(
         [sys.executable, "-m", "kvbench.cli", *command, "--plugin", made],

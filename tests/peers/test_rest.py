@@ -101,9 +101,9 @@ def test_no_process_is_left(ended):
         (["--engine", "numpy", "--neighbour"], "--neighbour is of kvbench's own kernels"),
     ],
 )
-def test_what_it_does_not_go_with(more, said, capsys):
+def test_options_that_do_not_go_with_it(more, said, capsys):
     assert said in errors_of(capsys, "profile", "decode", *SIZES.split(), *more)
 
 
-def test_it_is_of_decodes(capsys):
+def test_it_times_only_decodes(capsys):
     assert "--engine is of decodes" in errors_of(capsys, "profile", "step", "--engine", "numpy")

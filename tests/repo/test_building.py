@@ -38,7 +38,7 @@ def configured(folder, *options, **environment):
 
 
 @pytest.mark.parametrize("compiler", ["nosuchcc", "cc --no-such-option"])
-def test_a_compiler_that_is_none_is_named(compiler, tmp_path):
+def test_a_broken_compiler_is_named(compiler, tmp_path):
     line = f"CC='{compiler}' is missing or makes no programs: mend it, or unset CC\n"
     code, said, _ = configured(tmp_path, CC=compiler)
     assert code and line in said
@@ -48,7 +48,7 @@ def test_a_compiler_that_is_none_is_named(compiler, tmp_path):
     assert done.returncode and done.stderr.decode().startswith(line)
 
 
-def test_words_behind_the_compiler_are_kept(tmp_path):
+def test_options_after_the_compiler_are_kept(tmp_path):
     """Also when CMake is called again without CC."""
     assert configured(tmp_path, CC="env cc -DWORD")[0] == 0
     code, said, commands = configured(tmp_path)
@@ -83,7 +83,7 @@ def test_fast_math_from_outside_changes_nothing(kind, tmp_path):
 
 
 @pytest.mark.skipif(not shutil.which("musl-gcc"), reason="no musl-gcc: apt install musl-tools")
-def test_musl_has_all_that_is_called(tmp_path):
+def test_musl_has_every_function_that_is_called(tmp_path):
     """The dispatcher with the scalar tier is linked; the other tiers, which call nothing else, are
     read only.
     """

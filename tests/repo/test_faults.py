@@ -43,7 +43,7 @@ def test_an_edit_fits_once_and_changes_something(fault):
         compile(fault.edited(text), fault.file, "exec")
 
 
-def test_checks_name_what_there_is():
+def test_checks_name_tests_that_exist():
     known = C_TESTS.findall((ROOT / "tests" / "check" / "check.c").read_text())
     assert known, "or the pattern is no longer that of the table"
     for fault in FAULTS:

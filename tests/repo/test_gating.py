@@ -84,7 +84,7 @@ def test_it_builds_both_and_ends_as_the_gate_does(workflow, tmp_path):
 
 
 @EACH
-def test_only_what_is_unclear_leaves_the_job_green(workflow):
+def test_only_an_unclear_verdict_leaves_the_job_green(workflow):
     for code in Exit:
         script = f"kvbench() {{ return {int(code)}; }}\n{gating(workflow)}"
         given = {"GITHUB_STEP_SUMMARY": "x", "BASE": "main"}

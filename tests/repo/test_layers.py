@@ -78,7 +78,7 @@ def calls(path: Path) -> Iterator[str]:
 
 
 @pytest.mark.parametrize("path", FILES, ids=lambda path: str(path.relative_to(PACKAGE)))
-def test_native_alone_calls_the_library(path):
+def test_only_native_calls_the_library(path):
     """What cffi hands out has no types: elsewhere mypy would let anything pass."""
     if module_of(path) != "native":
         used = {node.attr for node in nodes(path) if isinstance(node, ast.Attribute)}
@@ -86,7 +86,7 @@ def test_native_alone_calls_the_library(path):
 
 
 @pytest.mark.parametrize("path", FILES, ids=lambda path: str(path.relative_to(PACKAGE)))
-def test_imports_point_down(path):
+def test_modules_import_only_from_lower_ranks(path):
     user = module_of(path)
     assert user in RANK, f"{user} has no rank"
     for name in imports(path):
@@ -118,14 +118,14 @@ def test_only_the_command_line_speaks():
             assert "sys.argv" not in path.read_text(), path
 
 
-def test_all_that_is_said_passes_one_door():
+def test_one_module_prints_everything():
     said = [
         path.name for path in FILES if {"click.echo", "click.secho", "print"} & set(calls(path))
     ]
     assert said == ["_streams.py"]
 
 
-def test_words_are_asked_for():
+def test_words_come_from_the_library():
     """No list of layouts, dtypes or tiers stands in Python: two of its words in one literal would
     be one.
     """

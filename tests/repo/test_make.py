@@ -60,7 +60,7 @@ def test_installing_is_said(tmp_path):
     assert done.stdout.splitlines()[1].endswith("installing packages")
 
 
-def test_where_pip_fails_its_last_lines_are_shown(tmp_path):
+def test_if_pip_fails_its_last_lines_are_shown(tmp_path):
     done = made(tmp_path, PIP + "error: no space left\n", 1)
     assert done.returncode
     assert "error: no space left" in done.stdout + done.stderr

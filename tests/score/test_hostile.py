@@ -87,7 +87,7 @@ def told(error, file, *words):
         assert word in str(error)
 
 
-def test_one_bomb_costs_the_page_nothing_but_itself(tmp_path, capsys):
+def test_one_bomb_costs_the_page_no_other_score(tmp_path, capsys):
     (tmp_path / "g").mkdir()
     (tmp_path / "g" / "a.tar.gz").write_bytes(HONEST.read_bytes())
     (tmp_path / "g" / "b.tar.gz").write_bytes(gzip.compress(BOMBS["global headers"](), mtime=0))
@@ -110,7 +110,7 @@ def test_one_bomb_costs_the_page_nothing_but_itself(tmp_path, capsys):
         ("score.json", lambda text: b"[]", "score.json"),
     ],
 )
-def test_what_is_wrong_in_a_member_names_archive_and_member(name, edit, words, tmp_path):
+def test_an_error_in_a_member_names_archive_and_member(name, edit, words, tmp_path):
     parts = members(HONEST)
     file = packed(tmp_path / "x.tar.gz", parts | {name: edit(parts[name])})
     with pytest.raises(BadRun) as raised:

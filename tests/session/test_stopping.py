@@ -218,7 +218,7 @@ def test_launches_are_added_for_what_is_open_alone(tmp_path):
     assert left.launches == 14 < left.needs and left.low < 1 < left.high
 
 
-def test_no_launch_is_added_where_nothing_is_open(tmp_path):
+def test_no_launch_is_added_if_no_question_is_open(tmp_path):
     for name, executor, facts in (
         ("alike", Played(), {}),
         ("not asked", torn(), {"until_decided": False}),

@@ -150,7 +150,7 @@ def test_answers_are_computed_anew_whatever_the_signs_of_the_first_layer(machine
         assert (found.parts[1].room.signs[0] < 0).any() and found.verify_left(1) < 1e-5
 
 
-def test_a_library_of_before_has_no_steps(monkeypatch):
+def test_an_older_library_has_no_steps(monkeypatch):
     library = default_library()
     assert "step" in {kernel.op for kernel in kernels_of(library)}
     monkeypatch.setattr(Library, "takes_series", False)
