@@ -1,5 +1,5 @@
-"""The faults of tests/mutate/*.toml fit the code of now. Whoever moves the code mends its edit in
-the same commit.
+"""The faults of tests/mutate/*.toml fit today's code. If you change code that a fault edits, change
+the fault in the same commit.
 """
 
 import re
@@ -53,8 +53,8 @@ def test_checks_name_tests_that_exist():
 
 
 def unknown(check, c_tests):
-    """What it names and nothing is called. The words of -k stand somewhere in the files, but for
-    parameters, as head-f16.
+    """Return what the check names although nothing has that name. Each word of -k must occur in the
+    files, except parameters such as head-f16.
     """
     kind, *words = shlex.split(check)
     if kind == "kvb-check":
