@@ -1,5 +1,5 @@
-"""Comparisons made up for the exports. `python -m tests.exports.made` writes the golden files anew:
-read the diff.
+"""Made-up comparisons for the exports. `python -m tests.exports.made` writes the golden files
+again: read the diff.
 """
 
 from dataclasses import replace
@@ -78,7 +78,9 @@ ODD = (
 
 
 def made(points: int = 25) -> Comparison:
-    """A regression, odd names, unknown numbers, and otherwise points that stayed the same."""
+    """Make a comparison with a regression, odd names, unknown numbers, and otherwise unchanged
+    points.
+    """
     faster = replace(
         SLOWER,
         name="faster",

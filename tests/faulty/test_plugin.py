@@ -1,4 +1,4 @@
-"""Kernels of somebody else: the documented example, what is refused, and where they join ours."""
+"""Plug-ins: the documented example, what is refused, and where their kernels join ours."""
 
 import hashlib
 import json
@@ -37,7 +37,7 @@ EXAMPLE = ROOT / "kernels" / "example" / "plugin.c"
 
 @pytest.fixture(scope="module")
 def example(tmp_path_factory):
-    """Built by the lines that the example itself gives, in an empty folder."""
+    """Build the example with the commands that it gives itself, in an empty folder."""
     folder, here = tmp_path_factory.mktemp("example"), Path(sys.executable).parent
     lines = re.findall(
         r"^ \* +(kvbench verify --example .*|cc .*)$", EXAMPLE.read_text(), re.MULTILINE
@@ -96,8 +96,8 @@ def test_it_is_right_in_every_situation(library, layout):
 
 @pytest.mark.parametrize("threads", [1, 2, 5, 16])
 def test_units_are_cut_and_merged(library, isa, threads):
-    """Rows that several threads share; the same bits for any number of them where that is asked
-    for.
+    """Several threads share rows. With deterministic=True any number of threads gives the same
+    bits.
     """
     with Cache(2, 24, 3000, batch=2, layout="position", library=library) as cache:
         k, v = np.random.default_rng(3).standard_normal((2, 2, 2500, 2, 24), dtype=np.float32)
@@ -116,7 +116,7 @@ TREE = np.array([[1, 0, 0, 0], [1, 1, 0, 0], [1, 0, 1, 0], [0, 1, 0, 1]], bool)
 @pytest.mark.parametrize("how", [{}, {"mask": "block"}, {"tree": TREE}])
 @pytest.mark.parametrize("queries", [None, (2, 4)])
 def test_several_queries(library, isa, how, queries):
-    """Against float64, and against flash; of 3 tokens, of which there are 4 queries, too."""
+    """They equal float64 and flash, also 4 queries of a sequence of 3 tokens."""
     q = np.random.default_rng(4).standard_normal((2, 4, 6, 24), dtype=np.float32)
     k, v = np.random.default_rng(3).standard_normal((2, 2, 90, 2, 24), dtype=np.float32)
     words = {"tree": (TREE << np.arange(4)).sum(axis=1)} if "tree" in how else how
@@ -130,9 +130,7 @@ def test_several_queries(library, isa, how, queries):
 
 
 def test_bytes_are_those_of_the_twin(library, isa):
-    """The same rows in the same shares; what a plug-in loads beyond the compulsory bytes is not
-    known.
-    """
+    """Both read the same rows in the same shares. Loads beyond the compulsory bytes are unknown."""
     q = np.ones((1, 4, 16), np.float32)
     with Cache(2, 16, 700, library=library) as cache, Team(2, library=library) as team:
         cache.bulk(*np.ones((2, 1, 600, 2, 16)))
@@ -149,8 +147,8 @@ def test_bytes_are_those_of_the_twin(library, isa):
 
 
 def test_a_walk_in_a_window_ends(library, isa):
-    """The core roof: as many tokens, always the first 50 of the first head; so equal rows give
-    their own value.
+    """The core roof reads as many tokens, but always the first 50 of the first head. So equal rows
+    give their own value.
     """
     q, out = np.ones((1, 4, 16), np.float32), np.zeros((1, 4, 16), np.float32)
     with Cache(2, 16, 700, library=library) as cache, Team(3, library=library) as team:
@@ -165,8 +163,8 @@ def test_a_walk_in_a_window_ends(library, isa):
 
 
 def test_the_layout_of_version_4():
-    """Another layout of what a plug-in sees needs another KVB_PLUGIN: then this digest changes with
-    it.
+    """This digest changes if the structures that a plug-in sees change. KVB_PLUGIN must then change
+    too.
     """
     library = default_library()
     rows = sorted(
@@ -348,8 +346,8 @@ def cells(found):
 
 
 def test_plug_ins_join_a_suite_that_names_no_variant(planned, library):
-    """Beside the default, once whatever the schedule; combinations that they lack are not
-    missed.
+    """They stand beside the default, once whatever the schedule. Combinations that they lack are
+    not reported.
     """
     found, _ = planned('layout = "all"\ndtype = ["f32", "f16"]\nschedule = ["off", "weave"]')
     foreign = [cell for cell in cells(found) if cell[0] == "textbook"]
@@ -401,7 +399,7 @@ def test_a_sweep_without_any_of_them_is_refused(planned):
 
 
 def test_verify_fails_a_wrong_plug_in(capsys, tmp_path):
-    """That it passes the example, a command of README shows."""
+    """A command of README shows that verify passes the example."""
     made = build_plugin(tmp_path / "made.so", row(run="wrong"))
     code, said, _ = told(capsys, "verify", "--quick", "--isa", "scalar", "--plugin", made)
     assert code == 1 and "WRONG decode.mine.head.f32.scalar" in said

@@ -1,14 +1,14 @@
 """Does the gate of engines tell the truth on this machine? Runs gates whose right answer is known,
-and keeps a table of what they said.
+and keeps a table of their verdicts.
 
     python -m tests.gate.enginetest results/<machine>/engine-gate.csv [--minutes 60]
 
 same  base and head are two copies of one build of ggml: nothing may be found
 slow  each call of head takes a stated share longer: that must be found
 
-Both sides are called through forward.c, which spins for that share of the time that the call has
-taken. Every gate is one line, and none is ever taken out. A line names the last commit that changed
-what measures or judges; those of earlier commits are kept, and do not count.
+Both sides are called through forward.c, which spins for that share of the time that the call took.
+Each gate is one line, and no line is ever removed. A line names the last commit that changed how
+kvbench measures or judges. Lines of earlier commits are kept, but do not count.
 """
 
 import argparse
@@ -34,7 +34,7 @@ from tests.raw import ROOT
 ENGINE, CALL = "ggml", "ggml_backend_graph_compute"
 BUDGET = "4m"
 _OWN = ("enginetest.py", "forward.c", "kept.py")
-# What a line's commit is of: not the words that show what was found.
+# A line names the last commit of these files, without those that only word the result.
 _OF = ("kernels", "kvbench", "suites", *(f"tests/gate/{name}" for name in _OWN))
 _NOT = (":!*.md", *(f":!kvbench/{name}" for name in ("cli", "exports", "report")))
 COLUMNS = (
@@ -62,7 +62,7 @@ COLUMNS = (
 
 @dataclass(frozen=True, slots=True)
 class Exercise(kept.Exercise):
-    """`share` of its time by which a call of head takes longer."""
+    """`share`: a call of head takes longer by this share of its time."""
 
     share: float
 
@@ -79,7 +79,7 @@ def main() -> None:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     asked.add_argument("table", type=Path)
-    asked.add_argument("--minutes", type=float, default=60.0, help="begin no gate after so long")
+    asked.add_argument("--minutes", type=float, default=60.0, help="start no gate after this time")
     asked = asked.parse_args()
     found = known(ENGINE)
     if found.lacking:
@@ -91,7 +91,9 @@ def main() -> None:
 
 
 def commit() -> str:
-    """The last one that changed what measures or judges; what is not committed makes it dirty."""
+    """Return the last commit that changed how kvbench measures or judges; uncommitted changes make
+    it dirty.
+    """
     dirty = "-dirty" if _git("status", "--porcelain") else ""
     return _git("log", "-1", "--format=%h", "--abbrev=12") + dirty
 
@@ -102,7 +104,7 @@ def _git(*words: str) -> str:
 
 
 def summary(lines: list[Row], of: str) -> Iterator[str]:
-    """What the lines of that commit prove, by exercise and case."""
+    """Say what the lines of that commit prove, by exercise and case."""
     rows = [row for row in lines if row["commit"] == of]
     yield f"of commit {of}: {len(rows)} gates; of earlier ones, which do not count:" + (
         f" {len(lines) - len(rows)}"
@@ -130,7 +132,7 @@ def summary(lines: list[Row], of: str) -> Iterator[str]:
 
 
 def _run(exercise: Exercise, number: int, facts: dict[str, str]) -> dict[str, Any]:
-    """Its line."""
+    """Run a gate, and return its line."""
     seed = seed_of(exercise, number, facts["commit"])
     with tempfile.TemporaryDirectory() as folder:
         sides = [
@@ -143,7 +145,7 @@ def _run(exercise: Exercise, number: int, facts: dict[str, str]) -> dict[str, An
 
 
 def forwarded(folder: Path, share: float) -> Path:
-    """A library in front of a copy of the engine's, both in that new folder."""
+    """Put a library in front of a copy of the engine's library, both in this new folder."""
     library = Ggml.library("")
     for file in metadata.files(Ggml.package) or ():
         if ".so" in file.name:
@@ -156,7 +158,9 @@ def forwarded(folder: Path, share: float) -> Path:
 
 
 def forwarder(to: Path, engine: Path, call: str, share: float, *definitions: str) -> Path:
-    """It names the engine's library by its whole path, and the dynamic linker loads both."""
+    """Build a library that names the engine's library by its full path; the dynamic linker loads
+    both.
+    """
     source = Path(__file__).with_name("forward.c")
     defined = [f"-D{each}" for each in (f"CALL={call}", f"SHARE={share}", *definitions)]
     flags = "-shared", "-fPIC", "-O2", "-Wall", "-Werror", *defined
@@ -188,7 +192,7 @@ def _row(exercise: Exercise, number: int, seed: int, gate: Held) -> dict[str, An
 
 
 def _widest(said: dict[str, Any]) -> dict[str, Any]:
-    """The family of most points."""
+    """Return the family with most points."""
 
     def size(family: dict[str, Any]) -> int:
         name = family["family"]

@@ -1,5 +1,5 @@
-"""Histories of made-up runs. Of each there is its summary; its journal is empty, so that a thousand
-are soon there.
+"""Histories of made-up runs. Each run has a summary and an empty journal, so that a thousand are
+made quickly.
 """
 
 import json
@@ -27,7 +27,7 @@ def points(count: int) -> list[Point]:
 
 
 def flat(runs: int, points: int, level: float = 0.7) -> np.ndarray:
-    """Efficiency of each run and point."""
+    """Return the same efficiency for each run and point: [runs, points]."""
     return np.full((runs, points), level)
 
 
@@ -40,9 +40,8 @@ def write(
     versions: Sequence[dict[str, str]] = (),
     **identity: Sequence[str],
 ) -> list[Path]:
-    """A run directory for each row: one each day. NaN is a point that the run lacks. `noise`: of a
-    launch, as a share.
-    `versions` and `identity`: for each run.
+    """Write a run directory for each row, one a day. NaN: the run lacks the point. `noise`: of a
+    launch, as a share. `versions` and `identity`: one for each run.
     """
     chance = np.random.default_rng(seed)
     measured = points(efficiency.shape[1])
@@ -81,7 +80,7 @@ STEPPED = f"run-{AT:04}"
 
 
 def stepped(root: Path) -> None:
-    """Runs with a step down and one up, at which the build changed."""
+    """Write runs in which one point steps down and one up; the build changes at the same run."""
     shares = flat(RUNS, POINTS)
     shares[AT:, FELL] *= 0.9
     shares[AT:, ROSE] *= 1.1

@@ -1,5 +1,4 @@
-"""A machine that the preflight has nothing against: its files, and what is observed on it while it
-runs.
+"""A machine on which every preflight check passes: its files, and what is observed while it runs.
 """
 
 from collections import Counter
@@ -37,8 +36,8 @@ HEALTHY = {
 
 
 class Still(Live):
-    """Answers that a test gives. `quiet` and `busy` are written as the files that change in such a
-    time.
+    """Answers that a test sets. `quiet` and `busy`: files, and their contents after a quiet and
+    after a busy time.
     """
 
     def __init__(

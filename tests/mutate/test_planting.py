@@ -1,5 +1,5 @@
-"""The runner on a made-up tree: what is caught, what is not, what no longer fits, and that nothing
-but the copy is touched.
+"""The runner on a made-up tree: it tells caught faults, missed faults and faults that no longer
+fit, and changes nothing but the copy.
 """
 
 import signal
@@ -127,8 +127,8 @@ def test_the_copy_equals_the_tree(tree):
 
 
 def test_python_finds_the_package_of_the_copy(tmp_path):
-    """And the other packages of this Python: not the kvbench that is installed here, from wherever
-    it is called.
+    """It also finds the other packages of this Python. From any folder it takes the copy's kvbench,
+    not the installed one.
     """
     (tmp_path / "root" / "kvbench").mkdir(parents=True)
     (tmp_path / "root" / "kvbench" / "__init__.py").write_text("")
