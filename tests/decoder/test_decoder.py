@@ -1,4 +1,5 @@
-"""A decoder says the same with a cache and without, and something else once a cache is wrong."""
+"""A decoder gives the same tokens with and without a cache, and other tokens once a cache is wrong.
+"""
 
 import numpy as np
 import pytest

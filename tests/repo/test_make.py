@@ -1,4 +1,5 @@
-"""What make says while it works: from the first second, with times, and where it failed."""
+"""What make prints while it works: from the first second, with times, and the reason if it fails.
+"""
 
 import os
 import re
@@ -19,7 +20,7 @@ Collecting numpy>=1.26 (from kvbench==0.1.0)
 
 
 def made(tmp_path, said, code, target="wheel", **variables):
-    """What make prints where pip says `said` and ends with `code`."""
+    """Run make with a pip that prints `said` and ends with `code`."""
     folder = tmp_path / "a b"
     folder.mkdir()
     (folder / "Makefile").write_text((ROOT / "Makefile").read_text())
