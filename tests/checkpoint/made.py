@@ -30,7 +30,7 @@ def shape(layers, q_heads, kv_heads, head_dim, hidden, wide, words):
 
 
 def names(layers, *parts, head=True, pre="model."):
-    """Return the names of all tensors. `parts`: those of a layer."""
+    """Of all tensors; `parts`: of a layer."""
     own = [f"{pre}layers.{layer}.{part}" for layer in range(layers) for part in parts]
     return [
         f"{pre}embed_tokens.weight",
@@ -65,8 +65,8 @@ def folder(path, facts, tensors=None, total=None):
 
 
 def gguf_file(path, arch, facts, tensors):
-    """Write a .gguf file with the gguf package; the numbers are a hole in the file. tensors: name
-    to shape and type.
+    """As the package writes it; the numbers are a hole in the file. tensors: name to shape and
+    type.
     """
     writer = gguf.GGUFWriter(path, arch)
     for key, value in facts.items():

@@ -1,5 +1,5 @@
-"""Made-up comparisons for the exports. `python -m tests.exports.made` writes the golden files
-again: read the diff.
+"""Comparisons made up for the exports. `python -m tests.exports.made` writes the golden files anew:
+read the diff.
 """
 
 from dataclasses import replace
@@ -78,9 +78,7 @@ ODD = (
 
 
 def made(points: int = 25) -> Comparison:
-    """Make a comparison with a regression, odd names, unknown numbers, and otherwise unchanged
-    points.
-    """
+    """A regression, odd names, unknown numbers, and otherwise points that stayed the same."""
     faster = replace(
         SLOWER,
         name="faster",

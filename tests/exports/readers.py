@@ -1,5 +1,5 @@
-"""A reader for each export, as strict as the tools that the export is for. Each returns what it has
-read.
+"""Readers of every export, as strict as the tools that the exports are for. Each gives back what it
+has understood.
 """
 
 import io
@@ -31,7 +31,7 @@ def _junit(text: str) -> JUnitXml:
 
 
 def _annotations(text: str) -> list[tuple[str, str, str]]:
-    """Read level, title and message as the runner of GitHub Actions does."""
+    """As the runner of GitHub's actions reads them: level, title, message."""
     assert text.endswith("\n")
     parts = [_COMMAND.fullmatch(line).groups() for line in text.splitlines()]
     assert len(parts) < 10
@@ -85,8 +85,8 @@ def _csv(text: str) -> pd.DataFrame:
 
 
 def _markdown(text: str) -> list[list[str]]:
-    """Return the cells of all rows as readers see them. Every row must have as many columns as its
-    table's head.
+    """The cells of all rows as people see them; and every table has the columns that its head
+    has.
     """
     assert text.startswith("<!-- kvbench ")
     assert (

@@ -1,14 +1,14 @@
 """Does the gate of engines tell the truth on this machine? Runs gates whose right answer is known,
-and keeps a table of their verdicts.
+and keeps a table of what they said.
 
     python -m tests.gate.enginetest results/<machine>/engine-gate.csv [--minutes 60]
 
 same  base and head are two copies of one build of ggml: nothing may be found
 slow  each call of head takes a stated share longer: that must be found
 
-Both sides are called through forward.c, which spins for that share of the time that the call took.
-Each gate is one line, and no line is ever removed. A line names the last commit that changed how
-kvbench measures or judges. Lines of earlier commits are kept, but do not count.
+Both sides are called through forward.c, which spins for that share of the time that the call has
+taken. Every gate is one line, and none is ever taken out. A line names the last commit that changed
+what measures or judges; those of earlier commits are kept, and do not count.
 """
 
 import argparse
@@ -34,7 +34,7 @@ from tests.raw import ROOT
 ENGINE, CALL = "ggml", "ggml_backend_graph_compute"
 BUDGET = "4m"
 _OWN = ("enginetest.py", "forward.c", "kept.py")
-# A line names the last commit of these files, without those that only word the result.
+# What a line's commit is of: not the words that show what was found.
 _OF = ("kernels", "kvbench", "suites", *(f"tests/gate/{name}" for name in _OWN))
 _NOT = (":!*.md", *(f":!kvbench/{name}" for name in ("cli", "exports", "report")))
 COLUMNS = (
@@ -62,7 +62,7 @@ COLUMNS = (
 
 @dataclass(frozen=True, slots=True)
 class Exercise(kept.Exercise):
-    """`share`: a call of head takes longer by this share of its time."""
+    """`share` of its time by which a call of head takes longer."""
 
     share: float
 
@@ -79,7 +79,7 @@ def main() -> None:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     asked.add_argument("table", type=Path)
-    asked.add_argument("--minutes", type=float, default=60.0, help="start no gate after this time")
+    asked.add_argument("--minutes", type=float, default=60.0, help="begin no gate after so long")
     asked = asked.parse_args()
     found = known(ENGINE)
     if found.lacking:
@@ -91,9 +91,7 @@ def main() -> None:
 
 
 def commit() -> str:
-    """Return the last commit that changed how kvbench measures or judges; uncommitted changes make
-    it dirty.
-    """
+    """The last one that changed what measures or judges; what is not committed makes it dirty."""
     dirty = "-dirty" if _git("status", "--porcelain") else ""
     return _git("log", "-1", "--format=%h", "--abbrev=12") + dirty
 
@@ -104,7 +102,7 @@ def _git(*words: str) -> str:
 
 
 def summary(lines: list[Row], of: str) -> Iterator[str]:
-    """Say what the lines of that commit prove, by exercise and case."""
+    """What the lines of that commit prove, by exercise and case."""
     rows = [row for row in lines if row["commit"] == of]
     yield f"of commit {of}: {len(rows)} gates; of earlier ones, which do not count:" + (
         f" {len(lines) - len(rows)}"
@@ -132,7 +130,7 @@ def summary(lines: list[Row], of: str) -> Iterator[str]:
 
 
 def _run(exercise: Exercise, number: int, facts: dict[str, str]) -> dict[str, Any]:
-    """Run a gate, and return its line."""
+    """Its line."""
     seed = seed_of(exercise, number, facts["commit"])
     with tempfile.TemporaryDirectory() as folder:
         sides = [
@@ -145,7 +143,7 @@ def _run(exercise: Exercise, number: int, facts: dict[str, str]) -> dict[str, An
 
 
 def forwarded(folder: Path, share: float) -> Path:
-    """Put a library in front of a copy of the engine's library, both in this new folder."""
+    """A library in front of a copy of the engine's, both in that new folder."""
     library = Ggml.library("")
     for file in metadata.files(Ggml.package) or ():
         if ".so" in file.name:
@@ -158,9 +156,7 @@ def forwarded(folder: Path, share: float) -> Path:
 
 
 def forwarder(to: Path, engine: Path, call: str, share: float, *definitions: str) -> Path:
-    """Build a library that names the engine's library by its full path; the dynamic linker loads
-    both.
-    """
+    """It names the engine's library by its whole path, and the dynamic linker loads both."""
     source = Path(__file__).with_name("forward.c")
     defined = [f"-D{each}" for each in (f"CALL={call}", f"SHARE={share}", *definitions)]
     flags = "-shared", "-fPIC", "-O2", "-Wall", "-Werror", *defined
@@ -192,7 +188,7 @@ def _row(exercise: Exercise, number: int, seed: int, gate: Held) -> dict[str, An
 
 
 def _widest(said: dict[str, Any]) -> dict[str, Any]:
-    """Return the family with most points."""
+    """The family of most points."""
 
     def size(family: dict[str, Any]) -> int:
         name = family["family"]

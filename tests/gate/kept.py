@@ -1,5 +1,5 @@
-"""Shared by the gate's self-tests: a table of gates whose right answer is known. Each gate is one
-line, and none is made twice. Next comes a gate of the exercise that lacks most.
+"""What self-tests of the gate share: a table of gates whose right answer is known. Each gate is a
+line of it, and none is made twice. The next one is of the exercise that lacks most.
 """
 
 import csv
@@ -21,7 +21,7 @@ Row = dict[str, str]
 
 @dataclass(frozen=True, slots=True)
 class Exercise:
-    """An exercise with a name of two words, of which `wanted` gates are made."""
+    """`wanted` gates, by a name of two words."""
 
     name: str
     case: str
@@ -34,7 +34,7 @@ class Exercise:
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """The table in a CSV file. `counts`: whether a line counts; all other lines are kept too."""
+    """`counts`: whether a line does; those that do not are kept."""
 
     path: Path
     columns: tuple[str, ...]
@@ -47,7 +47,7 @@ class Table:
             return list(csv.DictReader(file))
 
     def rows(self) -> list[Row]:
-        """Return the lines that count."""
+        """The lines that count."""
         return [*filter(self.counts, self.lines())]
 
     def append(self, row: dict[str, Any]) -> None:
@@ -65,7 +65,7 @@ class Table:
         run: Callable[[Any, int], dict[str, Any]],
         minutes: float,
     ) -> None:
-        """Run gates with (exercise, number) until none is missing or time is up."""
+        """Runs an exercise and the number of its gate, until none is left, or time."""
         end = time.monotonic() + 60 * minutes
         while time.monotonic() < end and (todo := _next(exercises, self.rows())):
             row = run(*todo)
@@ -75,8 +75,7 @@ class Table:
 
 
 def _next(exercises: Sequence[Any], rows: Sequence[Row]) -> tuple[Any, int] | None:
-    """Return the exercise of which the largest share is missing, and the number of its next gate.
-    """
+    """The exercise of which the largest share is missing, and the number of its next gate."""
     made = {each: len(each.of(rows)) for each in exercises}
     left = [each for each in exercises if made[each] < each.wanted]
     least = min(left, key=lambda each: made[each] / each.wanted, default=None)
@@ -84,14 +83,13 @@ def _next(exercises: Sequence[Any], rows: Sequence[Row]) -> tuple[Any, int] | No
 
 
 def seed_of(*facts: Any) -> int:
-    """Return the gate's own seed, so that no two gates share their coins, and each can be repeated.
-    """
+    """The gate's own, so that no two share their coins; and known, so that one can be repeated."""
     return int.from_bytes(random.Random("".join(map(str, facts))).randbytes(3), "big")
 
 
 @dataclass(frozen=True, slots=True)
 class Held:
-    """A finished gate. `said`: its JSON. `pairs`: what pairs_of() returns."""
+    """A gate that was held. `said`: its JSON. `pairs`: as pairs_of() has them."""
 
     said: dict[str, Any]
     pairs: dict[str, float]
@@ -113,8 +111,8 @@ def held(*options: str) -> Held:
 
 
 def pairs_of(path: Path) -> dict[str, float]:
-    """Return facts of the screening: the noise of a pair (from half of the pairs, about the median
-    of their launch), the share of pairs that the system disturbed, and the numbers of launches.
+    """From the screening, the noise of a pair (as half of them lie about the median of their
+    launch) and the share that the system disturbed; and how many launches there were.
     """
     import pandas as pd
 
@@ -134,7 +132,7 @@ def pairs_of(path: Path) -> dict[str, float]:
 
 
 def bound(seen: int, runs: int) -> float:
-    """Return Clopper and Pearson's upper bound, at 95 %, of a share that was seen this often."""
+    """Clopper and Pearson's upper one, at 95 %: of the share that is seen so often."""
     from scipy.stats import beta
 
     return float(beta.ppf(0.95, seen + 1, runs - seen)) if seen < runs else 1.0

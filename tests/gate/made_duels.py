@@ -1,4 +1,6 @@
-"""Records of made-up duels, and a worker that plays them, to test what a gate makes of them."""
+"""Records of made-up duels, and a worker that plays them: for tests of what a gate makes of
+them.
+"""
 
 import random
 import tempfile
@@ -25,8 +27,8 @@ __all__ = ["DECODE", "MACHINE", "POINTS", "SLOW", "STORE", "duel", "outcome", "p
 
 
 def duel(launch, pairs, point=DECODE, *, layers=1, switches=(), steal=(), **facts):
-    """Make a record. `pairs`: seconds of a pass, by program, or as (base, head) beside witnesses of
-    a millisecond. `switches`, `steal`: numbers of the pairs that were disturbed this way.
+    """`pairs`: seconds of a pass, by program or as (base, head) beside witnesses of a millisecond.
+    `switches`, `steal`: numbers of pairs that were disturbed so.
     """
     samples = []
     for number, pair in enumerate(pairs):
@@ -43,15 +45,15 @@ def duel(launch, pairs, point=DECODE, *, layers=1, switches=(), steal=(), **fact
 
 
 def slower(share, pattern=SLOW):
-    """Make a ratio for player(): head takes longer by this share at points whose names begin so."""
+    """A ratio for player(): head takes longer by this share, at points whose names begin so."""
     return lambda point, side: (
         1 + share if side == "head" and point.name.startswith(pattern) else 1.0
     )
 
 
 def player(ratio=lambda point, side: 1.0, noise=0.01, beside=lambda point, side: 1.0):
-    """Make an executor of jobs. `ratio`: how many times as long a side takes; both sides of a
-    control are base. `noise`: of a sample, as a share of it.
+    """An executor of jobs. `ratio`: how much longer a side takes, but a control's, whose sides are
+    one; `noise`: of a sample, as a share of it.
     """
 
     def execute(job):
@@ -75,6 +77,6 @@ def player(ratio=lambda point, side: 1.0, noise=0.01, beside=lambda point, side:
 
 
 def outcome(base, head, asked, budget=240.0, out=None, execute=None):
-    """Run a gate of two builds of our kernels in which nothing is measured."""
+    """A gate of two builds of our kernels, in which nothing is measured."""
     with tempfile.TemporaryDirectory() as folder:
         return gate(rivals(base, head, asked, Path(folder)), budget, out, execute=execute)

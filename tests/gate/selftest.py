@@ -1,16 +1,17 @@
 """Does the gate tell the truth on this machine? Runs gates whose right answer is known, and keeps a
-table of their verdicts.
+table of what they said.
 
     python -m tests.gate.selftest results/<machine>/gate [--minutes 60]
 
 same          base and head are one build: nothing may be found
-rebuild       the same code linked in another order: its place in memory must not count
-slow          head reads a share of the rows of some kernels twice: that must be found
+rebuild       the same code linked in another order: where it lies must not count
+slow          head reads a share of the rows of some kernels once more: that must be found
 contaminated  one build beside another program that reads memory, on and off at random: nothing may
               be found
 
-Each gate is one line of runs.csv in that folder. Gates that are in it are not repeated, so the
-exercises can be spread over as many evenings as they need. Next comes the exercise that lacks most.
+Every run is one line of runs.csv in that folder. Runs that are there are not repeated, so that the
+exercises can be spread over as many evenings as they need; the next one is of the exercise that
+lacks most.
 """
 
 import argparse
@@ -63,8 +64,8 @@ COLUMNS = (
 
 @dataclass(frozen=True, slots=True)
 class Exercise(kept.Exercise):
-    """`options`: of head's CMakeLists.txt; {} stands for the gate's number. `only`: a glob of the
-    points that are made slower.
+    """`options` of head's CMakeLists.txt, in which {} is the run's number. `only`: what is made
+    slower, a glob.
     """
 
     options: tuple[str, ...] = ()
@@ -82,8 +83,8 @@ def _slow(case: str, share: int, wanted: int, where: tuple[tuple[str, ...], str]
     return Exercise("slow", f"{case} {share}%", wanted, (f"KVB_SLOW={share / 100}", *only), points)
 
 
-# Rows that are read again are often faster than the rest: 20 % of the rows cost 8 % of the time or
-# more, and 10 % cost 4 %. The exercises with 5 % were made before that was known.
+# What is read again is often quicker to read than the rest: 20 % of the rows cost 8 % of the time
+# or more, and 10 % cost 4. Those of 5 % were tried before that was known.
 EXERCISES = (
     Exercise("same", "-", 60),
     Exercise("rebuild", "-", 20, ("KVB_SHUFFLE={}",)),
@@ -106,8 +107,8 @@ def main() -> None:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     asked.add_argument("folder", type=Path)
-    asked.add_argument("--minutes", type=float, default=60.0, help="start no gate after this time")
-    asked.add_argument("--exercise", action="append", help="run only these exercises")
+    asked.add_argument("--minutes", type=float, default=60.0, help="begin no run after so long")
+    asked.add_argument("--exercise", action="append", help="these alone")
     asked = asked.parse_args()
     table = Table(asked.folder / "runs.csv", COLUMNS)
     names = asked.exercise or [each.name for each in EXERCISES]
@@ -116,7 +117,7 @@ def main() -> None:
 
 
 def summary(rows: list[dict[str, str]]) -> Iterator[str]:
-    """Say what the gates prove, in a line for each exercise and case."""
+    """What the runs prove, a line for each exercise and case."""
     for exercise in EXERCISES:
         own = exercise.of(rows)
         if not own:
@@ -135,7 +136,7 @@ def summary(rows: list[dict[str, str]]) -> Iterator[str]:
 
 
 def _run(exercise: Exercise, number: int) -> dict[str, object]:
-    """Run a gate, and return its line of runs.csv."""
+    """The line of runs.csv."""
     seed = seed_of(exercise, number)
     base = build(".")
     with tempfile.TemporaryDirectory() as folder:
@@ -147,7 +148,7 @@ def _run(exercise: Exercise, number: int) -> dict[str, object]:
 
 
 def _altered(folder: Path, options: list[str]) -> Build:
-    """Build a copy of this tree with other defaults of its options."""
+    """The tree around, with other defaults of its options."""
     shutil.copytree(ROOT / "kernels", folder / "kernels")
     shutil.copy(ROOT / "pyproject.toml", folder)
     lists = folder / "kernels" / "CMakeLists.txt"
@@ -196,8 +197,8 @@ def _row(exercise: Exercise, number: int, seed: int, found: Held) -> dict[str, o
 
 @contextmanager
 def _hog(kind: str, seed: int) -> Iterator[None]:
-    """Run another program of the machine, unknown to the gate: it reads memory on all CPUs, on and
-    off at random.
+    """Another program of the machine, as far as the gate knows: it reads memory on all CPUs, on and
+    off by dice.
     """
     if not kind:
         yield
@@ -212,8 +213,8 @@ def _hog(kind: str, seed: int) -> Iterator[None]:
 
 
 def hog(kind: str, seed: int) -> None:
-    """Read memory on and off. `random`: for tenths of a second to some seconds; `launches`: for
-    about as long as a launch takes.
+    """`random`: for tenths of a second to some seconds; `launches`: for about as long as launches
+    take.
     """
     import os
 

@@ -1,4 +1,4 @@
-"""A folder of runs with known steps."""
+"""A folder of runs whose steps are known."""
 
 import shutil
 
@@ -9,8 +9,8 @@ from tests.history import made
 
 @pytest.fixture(scope="session")
 def steady(tmp_path_factory):
-    """A folder of runs with a step down and a step up. The build changes with them, the environment
-    later.
+    """A folder of runs with a step down and one up; the build changed with them, and the
+    environment later.
     """
     root = tmp_path_factory.mktemp("history") / "runs"
     made.stepped(root)
@@ -19,6 +19,6 @@ def steady(tmp_path_factory):
 
 @pytest.fixture
 def root(steady, tmp_path):
-    """A copy of the folder that a test may change."""
+    """One that may be changed."""
     shutil.copytree(steady, tmp_path / "runs")
     return tmp_path / "runs"

@@ -1,5 +1,5 @@
-"""Histories of made-up runs. Each run has a summary and an empty journal, so that a thousand are
-made quickly.
+"""Histories of made-up runs. Of each there is its summary; its journal is empty, so that a thousand
+are soon there.
 """
 
 import json
@@ -27,7 +27,7 @@ def points(count: int) -> list[Point]:
 
 
 def flat(runs: int, points: int, level: float = 0.7) -> np.ndarray:
-    """Return the same efficiency for each run and point: [runs, points]."""
+    """Efficiency of each run and point."""
     return np.full((runs, points), level)
 
 
@@ -40,8 +40,9 @@ def write(
     versions: Sequence[dict[str, str]] = (),
     **identity: Sequence[str],
 ) -> list[Path]:
-    """Write a run directory for each row, one a day. NaN: the run lacks the point. `noise`: of a
-    launch, as a share. `versions` and `identity`: one for each run.
+    """A run directory for each row: one each day. NaN is a point that the run lacks. `noise`: of a
+    launch, as a share.
+    `versions` and `identity`: for each run.
     """
     chance = np.random.default_rng(seed)
     measured = points(efficiency.shape[1])
@@ -80,7 +81,7 @@ STEPPED = f"run-{AT:04}"
 
 
 def stepped(root: Path) -> None:
-    """Write runs in which one point steps down and one up; the build changes at the same run."""
+    """Runs with a step down and one up, at which the build changed."""
     shares = flat(RUNS, POINTS)
     shares[AT:, FELL] *= 0.9
     shares[AT:, ROSE] *= 1.1

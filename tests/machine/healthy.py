@@ -1,4 +1,5 @@
-"""A machine on which every preflight check passes: its files, and what is observed while it runs.
+"""A machine that the preflight has nothing against: its files, and what is observed on it while it
+runs.
 """
 
 from collections import Counter
@@ -36,8 +37,8 @@ HEALTHY = {
 
 
 class Still(Live):
-    """Answers that a test sets. `quiet` and `busy`: files, and their contents after a quiet and
-    after a busy time.
+    """Answers that a test gives. `quiet` and `busy` are written as the files that change in such a
+    time.
     """
 
     def __init__(

@@ -17,7 +17,7 @@ NEOVERSE = ("0x41", "0xd0c")  # implementer and part
 
 
 class Live(Files):
-    """A made-up tree that stands in for the running system."""
+    """A made-up tree that passes for the running system."""
 
     live = True
 
@@ -48,8 +48,8 @@ def grow(
     flags: str = "fpu avx2",
     more: dict[str, object] | None = None,
 ) -> Files:
-    """Write a tree. CPUs are numbered as Linux does: the first threads of all cores, then all
-    second threads.
+    """Siblings are numbered as Linux does: all cores' first threads, then all cores' second
+    threads.
     """
     total = sockets * cores
     threads = {core: [core + total * thread for thread in range(smt)] for core in range(total)}
@@ -131,8 +131,8 @@ def zen4(root, **more):
 
 
 def hybrid(root):
-    """Four cores with 48 KiB and a private L2 each, and four small cores that share an L2; one L3
-    for all.
+    """Four cores with 48 KiB and a private L2, and four small ones that share an L2; one L3 over
+    all.
     """
     big = [(1, "Data", "48K", 1), (2, "Unified", "2048K", 1), (3, "Unified", "36864K", 8)]
     small = {}
@@ -150,14 +150,14 @@ def hybrid(root):
 
 
 def snc4(root):
-    """Two sockets of 8 cores, with four nodes each. The L3 is declared for the whole socket, as
-    such firmware does.
+    """Two sockets of 8 cores, four nodes in each; the L3 is declared over the whole socket, as such
+    firmware does.
     """
     return grow(root, sockets=2, nodes=[[cpu, cpu + 1] for cpu in range(0, 16, 2)])
 
 
 def graviton(root):
-    """64 cores without a name, 1 MiB of L2 each, 32 MiB of L3, under a hypervisor."""
+    """64 cores that bear no name, 1 MiB of L2 each, 32 MiB of L3, under a hypervisor."""
     caches = [(1, "Data", "64K", 1), (2, "Unified", "1024K", 1), (3, "Unified", "32768K", 64)]
     dmi = {
         "sys/class/dmi/id/sys_vendor": "Amazon EC2",
@@ -167,7 +167,7 @@ def graviton(root):
 
 
 def apple(root):
-    """Four small and four large cores; each four share an L2, and there is no L3. Pages have 16
+    """Four small cores and four large; each four share an L2, and there is no L3. Pages of 16
     KiB.
     """
     caches = [(1, "Data", "64K", 1), (2, "Unified", "4096K", 4)]
@@ -196,7 +196,7 @@ def bare_guest(root, **more):
 
 
 def grace_hopper(root):
-    """72 cores in one node, and eight nodes of the GPU's memory, of which only one has memory."""
+    """72 cores in one node, and eight nodes of the GPU's memory, of which one has any."""
     caches = [(1, "Data", "64K", 1), (2, "Unified", "1024K", 1), (3, "Unified", "116736K", 72)]
     nodes = [list(range(72)), *[[] for _ in range(8)]]
     return grow(

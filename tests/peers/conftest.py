@@ -1,4 +1,4 @@
-"""Another interpreter that has NumPy, but neither kvbench nor anything else."""
+"""Another interpreter: one that has NumPy, and neither kvbench nor anything else."""
 
 import venv
 from pathlib import Path

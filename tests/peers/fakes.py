@@ -1,5 +1,5 @@
-"""Peers made of NumPy's, with and without faults. They come as an outsider's peers do: by an entry
-point.
+"""Peers that are NumPy's, and what else may become of one. They come as an outsider's do: by an
+entry point.
 """
 
 import os
@@ -39,7 +39,7 @@ _DESCRIPTORS = range(3, 64)
 
 
 class Right(NumPy):
-    """It is right, but leaves a file behind, as engines do."""
+    """But it leaves a file behind, as engines do."""
 
     sealed = False
 
@@ -62,7 +62,7 @@ class Loud(NumPy):
 
 
 class Copied(NumPy):
-    """It forks, and the copy returns as the original does."""
+    """It forks, and the copy comes back as the original does."""
 
     def setup(self, shape, k, v):
         super().setup(shape, k, v)
@@ -70,14 +70,14 @@ class Copied(NumPy):
 
 
 class Inward(NumPy):
-    """Its flags are the modules that its process has loaded."""
+    """Its flags are the modules that its process has."""
 
     def flags(self):
         return " ".join(sorted(sys.modules))
 
 
 class Vanishing(NumPy):
-    """Its interpreter is deleted once it has begun."""
+    """Its interpreter is gone once it has begun."""
 
     def setup(self, shape, k, v):
         with suppress(FileNotFoundError):
@@ -101,7 +101,7 @@ class Liar(NumPy):
 
 
 class Keeper(NumPy):
-    """It keeps its first answer of each layer, and returns it again."""
+    """It keeps its answers."""
 
     def step(self, layer):
         kept = self.__dict__.setdefault("kept", {})
@@ -127,7 +127,7 @@ class Dying(_Later):
 
 
 class Forking(Dying):
-    """Its child spins, keeps everything open, and ignores that the terminal is gone."""
+    """Its child spins, holds all that it held, and does not hear that the terminal is gone."""
 
     def __init__(self, *how):
         super().__init__(*how)
@@ -138,7 +138,7 @@ class Forking(Dying):
 
 
 class Leaving(NumPy):
-    """Its child leaves the group, and the child's own child loses its parent."""
+    """Its child leaves the group, and that one's child has no parent."""
 
     def __init__(self, *how):
         super().__init__(*how)
@@ -151,7 +151,7 @@ class Leaving(NumPy):
 
 
 class Crashing(NumPy):
-    """It crashes as ggml does: after its message comes a trace of its calls."""
+    """As ggml does: what it says is followed by a trace of its calls."""
 
     def setup(self, shape, k, v):
         os.write(2, "\n".join(_SAID).encode())
@@ -170,7 +170,7 @@ class Closing(NumPy):
 
 
 class Resting(NumPy):
-    """After each rest it does one step, and no other."""
+    """It does one step after a rest, and no other."""
 
     def rest(self):
         self.rested = True
@@ -182,7 +182,7 @@ class Resting(NumPy):
 
 
 class Timeless(NumPy):
-    """Its clock stands still."""
+    """Its clock stands."""
 
     def setup(self, shape, k, v):
         super().setup(shape, k, v)
@@ -202,7 +202,7 @@ class Picky(NumPy):
 
 
 class Scribbling(NumPy):
-    """It writes to every open file but the standard streams."""
+    """It writes to all that it has."""
 
     def setup(self, shape, k, v):
         super().setup(shape, k, v)
@@ -212,7 +212,7 @@ class Scribbling(NumPy):
 
 
 class Named(NumPy):
-    """It is one of the others: its library's name says which."""
+    """One of the others: its library's name says which."""
 
     sealed = False
 

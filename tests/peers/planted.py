@@ -2,12 +2,12 @@
 
     python -m tests.peers.planted [--samples 24]
 
-even    no fault: it does only what the others do too
+even    no fault: nothing but what the others have, too
 sleeps  sleeps for 5 ms at the start of each call: the start must be the largest part
-twice   reads K and V twice, once those of another layer: the rest must be the largest part
-single  uses one thread, however many it is given: threads must be the largest part
+twice   reads K and V twice, the second time those of another layer: the rest must be the largest
+single  uses one thread, whatever it is given: threads must be the largest
 
-Run it on an idle machine with two CPUs or more. Exit code 1: a fault was not found.
+Run it on an idle machine of two CPUs or more. Exit code 1: a fault was not found.
 """
 
 import argparse
@@ -90,14 +90,14 @@ KINDS = (Even, Sleeps, Twice, Single)
 
 
 def build(folder):
-    """Build the library."""
+    """The library."""
     to = Path(folder) / "planted.so"
     subprocess.run(["cc", *FLAGS, HERE / "planted.c", "-o", to, "-lm"], check=True)
     return to
 
 
 def profiled(folder, library, engine, *more):
-    """Return what profile --engine says of one of the engines."""
+    """What profile --engine says of one of them."""
     path = os.pathsep.join((str(folder), str(HERE.parents[1])))
     command = [sys.executable, "-m", "kvbench.cli", "profile", "decode", "--json", "--dtype", "f32"]
     done = subprocess.run(
@@ -121,8 +121,8 @@ def _row(engine, facts):
 
 
 def _found(engine, facts):
-    """Return whether the planted part is the largest. For the engine that sleeps, it must also be
-    as long as the sleep, within the sum of all intervals.
+    """The planted part is the largest; of what sleeps it is as long as that, within the sum of all
+    intervals.
     """
     if engine not in LARGEST:
         return True

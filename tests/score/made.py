@@ -1,4 +1,4 @@
-"""Made-up scores: run directories of the fixed workload, sound or with one fault."""
+"""Made-up scores: run directories of the fixed workload, whole or with one thing wrong."""
 
 import math
 from dataclasses import replace
@@ -34,16 +34,14 @@ def points(shape=SHAPE, **facts):
 
 
 def records(points, launches=10, times=1.0, wobble=0.01):
-    """Make the records of all launches. `times`: the machine is this many times as fast."""
+    """`times`: rates of a machine that is so much faster."""
     for launch in range(launches):
         luck = times * (1 + wobble * math.sin(7 * launch))
         yield from (measured(launch, point, luck) for point in (*points, READ))
 
 
 def measured(launch, point, luck=1.0, rounds=3):
-    """Make a record. Points with a schedule of their own are a tenth slower than `auto`; layouts
-    other than `head` are a fifth slower.
-    """
+    """Base is a tenth slower, and any layout but the first a fifth."""
     if isinstance(point, Probe):
         found = probe(launch, 21 * luck, replace(point, bytes=point.bytes or MIB))
         sample = found.samples[0]
@@ -65,7 +63,7 @@ def measured(launch, point, luck=1.0, rounds=3):
 
 
 def played(job):
-    """Make the records of a job as a process would measure them."""
+    """As a process measures it."""
     yield from (
         replace(measured(job.launch, point, rounds=job.plan.samples), run=job.plan.run)
         for point in job.points
@@ -75,7 +73,7 @@ def played(job):
 def run(
     path, own=None, visits=None, machine=MACHINE, longer=True, loaded=False, sealed=True, **facts
 ):
-    """Write the run directory of a score. `own`: its points; `visits`: their records."""
+    """The folder of a score. `own`: its points; `visits`: what was measured of them."""
     own = points() if own is None else own
     given = {"suite": "score", "options": {"seed": 1}, "launches": 10, "machine": machine} | facts
     directory(path, list(records(own)) if visits is None else visits, [*own, READ], **given)
@@ -92,7 +90,7 @@ def run(
 
 
 def twice(record, program="point", by=0.5):
-    """Return the record with one program at another rate: `by` times as fast."""
+    """One of its programs at another rate."""
     samples = (
         replace(s, seconds=s.seconds / by, sample_time=s.seconds / by)
         if s.program == program
@@ -103,7 +101,7 @@ def twice(record, program="point", by=0.5):
 
 
 def lighter(record):
-    """Return the record with half of the compulsory bytes, at the same times."""
+    """It counts half of its bytes, and none is missed in its rate."""
     moved = {
         name: replace(own, bytes_compulsory=own.bytes_compulsory / 2)
         for name, own in record.traffic.items()

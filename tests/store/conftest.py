@@ -1,4 +1,4 @@
-"""A folder for a run, and a folder with a run."""
+"""A place for a run, and one that is filled."""
 
 import pytest
 
@@ -13,7 +13,7 @@ def folder(tmp_path):
 
 @pytest.fixture
 def filled(folder):
-    """A closed run of nine visits."""
+    """A run of nine visits, closed."""
     with RunDirectory.create(folder, manifest()) as run:
         for record in visits():
             run.append(record)

@@ -1,4 +1,6 @@
-"""Made-up runs: points of all kinds, visits with random numbers, and what their errors must say."""
+"""Made-up runs: points of all kinds, and visits with random numbers. What an error of theirs must
+say.
+"""
 
 import random
 from dataclasses import replace
@@ -65,7 +67,7 @@ def manifest(points=POINTS, launches=10, samples=3, run=RUN, **facts):
 
 
 def visit(chance, launch, point, samples=3, scale=1.0, **facts):
-    """Make a record as a worker does: programs alternate within a round."""
+    """A record as a worker makes it: programs alternate within a round."""
     programs = ("point", *WITNESSES.get(point.op, ()))
     passes = {program: 10 * (1 + len(program)) for program in programs}
     taken = [
@@ -117,7 +119,7 @@ def failed(launch, point):
 
 
 def visits(seed=1, points=POINTS, launches=3, **facts):
-    """Make the records of all launches, each in its own order."""
+    """All launches, each in an order of its own."""
     chance = random.Random(seed)
     for launch in range(launches):
         yield from (
@@ -126,12 +128,12 @@ def visits(seed=1, points=POINTS, launches=3, **facts):
 
 
 def named(records):
-    """Return the records with the run's name, as a run directory has them."""
+    """As a run directory has them."""
     return [replace(record, run=RUN) for record in records]
 
 
 def refused(error, *words):
-    """Check that the error is one line with a hint, and exit code 2."""
+    """One line and a hint, exit code 2."""
     assert error.exit_code == 2 and error.hint
     assert "\n" not in str(error)
     for word in words:

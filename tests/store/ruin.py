@@ -38,7 +38,7 @@ MARK = "this value is replaced"
 
 
 def places(value, path=()):
-    """Yield the path of keys to every value inside."""
+    """The keys that lead to every value inside."""
     items = (
         value.items()
         if isinstance(value, dict)
@@ -52,7 +52,7 @@ def places(value, path=()):
 
 
 def changed(text, chance):
-    """Replace, remove, rename or add one value of a JSON text."""
+    """One value of a JSON text replaced, left out, renamed or added."""
     facts = json.loads(text)
     *way, key = chance.choice(list(places(facts)))
     inner = facts
@@ -102,12 +102,12 @@ def garbage(path, chance):
 
 
 def other(path):
-    """Return the path of the same file of another run, in the folder beside this one."""
+    """The same file of another run, which lies beside this one."""
     return path.parent.with_name(OTHER) / path.name
 
 
 def take_lines(path, chance):
-    """Put lines of the other run in place of some lines, or after all lines."""
+    """Lines of the other run in the place of some, or behind all."""
     own, theirs = (each.read_bytes().splitlines(keepends=True) for each in (path, other(path)))
     at = chance.randrange(len(own) + 1)
     own[at : at + chance.randrange(3)] = chance.sample(theirs, chance.randrange(1, 4))
