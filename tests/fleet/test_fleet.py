@@ -1,5 +1,5 @@
-"""A fleet on this machine: three workers stand in for hosts. Finished runs are kept, whichever
-process dies.
+"""A fleet on this machine: three workers that pass for hosts. What has finished is kept, whoever is
+lost.
 """
 
 import functools
@@ -37,7 +37,7 @@ def _started(*words, **environment):
 
 @contextmanager
 def cluster(tmp_path, names):
-    """Start a scheduler and a worker for each name; all are processes."""
+    """A scheduler, and a worker for each name; all are processes."""
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         address = f"tcp://127.0.0.1:{free.getsockname()[1]}"
@@ -81,8 +81,8 @@ def _all_there(address, count):
 
 
 def twice(test):
-    """Try once more from the beginning if it fails: Dask may lose a worker that got no CPU for
-    long.
+    """Dask may lose a worker that got no CPU for long: what fails is tried once more, from the
+    beginning.
     """
 
     @functools.wraps(test)

@@ -1,6 +1,5 @@
-"""Runs that were brought here by any means: which files are copied, and that an unusable run costs
-the others nothing.
-"""
+"""Runs that something has brought here: what is copied, and what one that cannot be used costs the
+others."""
 
 import json
 import os
@@ -18,7 +17,7 @@ POINTS = made.READS[:2]
 
 @pytest.fixture
 def brought(tmp_path):
-    """Make three runs of hosts a, b and c."""
+    """Three runs of hosts a, b and c."""
     for host in "abc":
         path = made.directory(
             tmp_path / "there" / host, made.whole(POINTS, 2), POINTS, run=f"run-{host}"
@@ -45,7 +44,9 @@ def spoil(path, kind, secret):
 
 @pytest.mark.parametrize("kind", ["link", "pipe", "device"])
 def test_only_ordinary_files_are_copied(brought, tmp_path, capsys, kind):
-    """If the file can be made again, only it is left out. Otherwise the whole run is left out."""
+    """Of what can be made again the file alone is left out; without another file there is no
+    run.
+    """
     if kind == "device" and os.getuid():
         pytest.skip("only root makes devices")
     (tmp_path / "secret").write_text("secret")
