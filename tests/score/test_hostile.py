@@ -231,7 +231,7 @@ def test_points_side_by_side_state_no_clock():
     assert stated_clock([visit]) == CLOCK
 
 
-def test_counters_that_were_set_to_nothing_show_nowhere(tmp_path):
+def test_counters_set_to_zero_are_not_noticed(tmp_path):
     """As the page says."""
 
     def quiet(visit):

@@ -52,7 +52,7 @@ class Timed(Played):
 
 
 @pytest.mark.parametrize(("budget", "launches"), [(10, 1), (19, 1), (20, 2), (29, 2), (100, 2)])
-def test_no_launch_begins_that_would_not_end_in_time(tmp_path, clock, budget, launches):
+def test_a_launch_begins_only_if_it_should_end_in_time(tmp_path, clock, budget, launches):
     """A launch takes 10 s."""
     played = Played(seconds=10.0, clock=clock)
     with begun(tmp_path, played, budget=float(budget)) as session:

@@ -323,7 +323,7 @@ def test_an_answer_that_was_kept_is_noticed(machine, monkeypatch):
             found.verify_changed()
 
 
-def test_answers_of_steps_are_no_answers_of_decodes(machine, tmp_path):
+def test_answers_of_steps_are_not_answers_of_decodes(machine, tmp_path):
     """Their caches hold another token; and one answer serves all layouts."""
     (full, _), answers = parts(STEP), Answers(str(tmp_path))
     point = replace(STEP, shape=replace(STEP.shape, window=0))
