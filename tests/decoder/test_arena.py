@@ -80,8 +80,7 @@ class Mapped:
 
 @pytest.mark.parametrize(("shift", "overrun"), [(0, []), (64, ["kv_cache"])])
 def test_a_loop_in_one_block(shift, overrun, decoder, naive, plan):
-    """Each buffer is used to its last byte. A cache that begins one cache line too late is noticed.
-    """
+    """Each buffer is used to its last byte. A cache that begins one line too late is noticed."""
     place, s = plan.buffer("kv_cache"), decoder.sizes
     with Arena(plan.total) as arena, ExitStack() as owned:
         mapped = Mapped(arena, plan)

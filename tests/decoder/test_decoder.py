@@ -1,5 +1,4 @@
-"""A decoder gives the same tokens with and without a cache, and other tokens once a cache is wrong.
-"""
+"""A decoder gives the same tokens with and without a cache, and others once a cache is wrong."""
 
 import numpy as np
 import pytest

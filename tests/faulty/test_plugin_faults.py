@@ -120,8 +120,7 @@ def test_an_interruption_ends_a_plug_in_that_hangs(tmp_path, command):
 
 
 def hanging(parent, plugin):
-    """Return whether a child of the process has loaded the plug-in and has the threads that run it.
-    """
+    """Return whether a child of the process has loaded the plug-in and has its threads."""
     try:
         children = psutil.Process(parent).children()
         return any(

@@ -81,8 +81,7 @@ def test_they_are_measured_beside_ours(outcome):
 
 
 def test_they_have_processes_of_their_own(outcome):
-    """In every other launch plug-ins come first, so that neither side always gets a fresh process.
-    """
+    """In every other launch plug-ins come first: neither side always gets a fresh process."""
     _, run, _ = outcome
     for launch in (0, 1):
         visits = [

@@ -1,5 +1,4 @@
-"""Two plug-ins in one run, such as an old and a new build: each has its own name, process and row.
-"""
+"""Two plug-ins in one run, such as an old and a new build: each has its name, process and row."""
 
 import numpy as np
 import pytest

@@ -60,8 +60,7 @@ class Planting:
     # ---- with one --------------------------------------------------------------------------------
 
     def rows(self, faults: list[Fault], tiers: Iterable[str]) -> Iterator[Row]:
-        """Plant C faults first, so that Python's faults need no build. The file is always restored.
-        """
+        """Plant C faults first: Python's then need no build. The file is always restored."""
         ordered = sorted(faults, key=lambda fault: not fault.in_c)
         for count, fault in enumerate(ordered, 1):
             begun = time.monotonic()

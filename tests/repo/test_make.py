@@ -1,5 +1,4 @@
-"""What make prints while it works: from the first second, with times, and the reason if it fails.
-"""
+"""What make prints while it works: from the first second, with times, and why it fails."""
 
 import os
 import re

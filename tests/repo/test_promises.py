@@ -108,8 +108,7 @@ def ring():
 
 
 def windowed(window):
-    """Return whether a decode of the last `window` of 20 tokens equals float64 attention on them.
-    """
+    """Return whether a decode of the last `window` of 20 tokens equals float64 attention."""
     k, v, q = rows(1, 20, 1, 16, seed=1), rows(1, 20, 1, 16, seed=2), rows(1, 1, 16, seed=3)
     with kvbench.Cache(1, 16, 32, window=window) as cache:
         cache.bulk(k, v)
