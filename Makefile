@@ -1,4 +1,4 @@
-# make sweep: measure this machine.  make test: prove the kernels.  Needs python3 with venv, a C
+# make sweep measures this machine; make test runs the tests. Both need python3 with venv, a C
 # compiler and make.
 PYTHON ?= python3
 VENV := build/venv
@@ -15,16 +15,16 @@ sweep: $(VENV)/installed
 	@$(call SAY,sweep)
 	$(BIN)/kvbench sweep --report
 
-# Three workers for two cores: tests wait for processes and clocks during a third of their time.
+# Three workers for two cores: tests spend a third of their time waiting for processes and clocks.
 test: $(VENV)/tested
 	@$(call SAY,tests: about ten minutes on two free cores)
 	$(BIN)/python -m pytest -n 3 --dist loadfile
 
-# A line of its own for what comes next, with minutes and seconds since make began.
+# Prints the next step on a line of its own, with minutes and seconds since make began.
 SAY = s=$$(($$(date +%s) - $(START))); printf '[%d:%02d] %s\n' $$((s / 60)) $$((s % 60)) "$(1)"
 
-# Runs pip with the words $(2), and says every few seconds which package or C file it is at. What
-# pip printed is kept in $(1), and its end is shown where it fails.
+# Runs pip with the words $(2), and prints every few seconds its current package or C file. Pip's
+# output is kept in $(1); if pip fails, the end of it is shown.
 PIP = { $(BIN)/python -m pip --disable-pip-version-check --no-color $(2); echo "ended $$?"; } 2>&1 \
 	| tee $(1) | { $(WATCH); } || { tail -n 40 $(1); exit 1; }
 WATCH = packages=0; quiet=0; \
@@ -55,24 +55,24 @@ test-full: $(VENV)/tested check-sanitize check-neon check-sve check-emulated che
 		check-clang-neon
 	$(BIN)/python -m pytest -m "full or not full"
 
-# Gates whose right answer is known, one after another; every one is kept as a line, and none is
-# made twice.
+# Runs gates whose right answer is known, one after another. Each result is kept as a line of a
+# file; a gate that is in the file is not run again.
 GATE ?= results/$(shell uname -n)/gate
 MINUTES ?= 60
 gate-selftest: $(VENV)/tested
 	$(BIN)/python -m tests.gate.selftest $(GATE) --minutes $(MINUTES)
 
-# The same of gates of two builds of ggml, which comes with build/venv/bin/pip install xllamacpp.
+# The same for gates of two builds of ggml. To get ggml: build/venv/bin/pip install xllamacpp
 ENGINE_GATE ?= results/$(shell uname -n)/engine-gate.csv
 engine-selftest: $(VENV)/tested
 	$(BIN)/python -m tests.gate.enginetest $(ENGINE_GATE) --minutes $(MINUTES)
 
-# Whether checks fail: each fault of tests/mutate/*.toml is planted in a copy of the tree.
-# ONLY=probes: those with this word.
+# Plants each fault of tests/mutate/*.toml in a copy of the tree, and sees whether a check fails.
+# ONLY=probes takes the faults with this word.
 mutate: $(VENV)/tested
 	$(BIN)/python -m tests.mutate $(ONLY:%=--only %)
 
-# One line for what is missing, before anything else happens.
+# Before anything else: one line that tells which package to install.
 NO_CC := kvbench needs a C compiler: apt install gcc libc6-dev (Debian), \
 	dnf install gcc glibc-devel (Fedora)
 BAD_CC = CC='$(CC)' is missing or makes no programs: mend it, or unset CC
@@ -90,7 +90,7 @@ prerequisites:
 	  | $(CC) -x c -o /dev/null - 2>/dev/null || { \
 	  echo "$(if $(filter default,$(origin CC)),$(NO_CC),$(BAD_CC))" >&2; exit 1; }
 
-# What the AArch64 wheel takes beside that.
+# Packages that the AArch64 wheel also needs.
 CROSS = $(if $(shell command -v aarch64-linux-gnu-gcc),,gcc-aarch64-linux-gnu) \
 	$(if $(wildcard /usr/aarch64-linux-gnu/include/pthread.h),,libc6-dev-arm64-cross) \
 	$(if $(shell command -v qemu-aarch64),,qemu-user)
@@ -102,8 +102,8 @@ $(BIN)/python: | prerequisites
 	@$(call SAY,environment: $(VENV))
 	$(PYTHON) -m venv $(VENV)
 
-# Python files are used where they stand; all is installed again when a C file, the packaging or a
-# package changes.
+# Python files are used in place. kvbench is installed again when a C file, a suite, the packaging
+# or a Python package (its __init__.py) changes.
 BUILT_FROM := pyproject.toml $(wildcard kernels/*.* kernels/*/* kernels/*/*/* suites/*.toml \
 	suites/*/*.toml kvbench/*/__init__.py kvbench/*/*/__init__.py)
 $(VENV)/installed: $(BIN)/python $(BUILT_FROM)
@@ -116,14 +116,14 @@ $(VENV)/tested: $(BIN)/python $(BUILT_FROM)
 	@$(call PIP,$(VENV)/install.log,install --verbose --editable '.[test]')
 	@touch $@ $(VENV)/installed
 
-# Tiers of SVE that each compiler builds and runs: where CI has no time for two, one of them.
+# SVE tiers that each compiler builds and runs. CI sets one for each, to save time.
 GCC_SVE := sve256 sve512
 CLANG_SVE := sve256 sve512
-# The words $(2) with $(1) between them.
+# Joins the words $(2) with $(1).
 LIST = $(subst $() ,$(1),$(strip $(2)))
 
-# The C check program replays cases and the oracle's answers from files: under sanitizers, and as
-# Arm code under qemu.
+# The C check program reads cases and the oracle's answers from files. It runs under sanitizers, and
+# as Arm code under qemu.
 build/cases: $(VENV)/tested $(wildcard tests/*.py)
 	rm -rf $@
 	$(BIN)/python -m tests.fuzz --cases $(CASES) --write $@
@@ -149,25 +149,25 @@ check-neon: build/neon/kvb-check build/cases
 	qemu-aarch64 -cpu cortex-a57 $< --isa scalar,neon --refuses $(call LIST,$(COMMA),$(GCC_SVE)) \
 	  build/cases/*
 
-# Vectors of one length run the tier of that length and no other; lengths are in bytes. Those of 16
-# run neon, whose dot products the cortex-a57 lacks. ONLY=codes leaves most of the built-in tests
-# out, which take an emulator a minute.
+# A vector length runs the tier of that length and no other; lengths are in bytes. Length 16 runs
+# neon with dot products, which the cortex-a57 lacks. ONLY=codes leaves out most built-in tests,
+# which take a minute in an emulator.
 SVE = qemu-aarch64 -cpu max,sve-default-vector-length
 BYTES_sve256 = 32
 BYTES_sve512 = 64
-# Runs each tier of $(1), and sees the others refused.
+# Runs each tier of $(1), and checks that the other tiers are refused.
 RUN_SVE = $(foreach tier,$(1),$(SVE)=$(BYTES_$(tier)) $< --isa $(tier) \
 	  --refuses "$(filter-out $(tier),$(1))" $(ONLY:%=--only %) build/cases/* &&) true
 check-sve: build/neon/kvb-check build/cases
 	$(SVE)=16 $< --isa neon --refuses $(call LIST,$(COMMA),$(GCC_SVE)) --only tiers build/cases/*
 	$(call RUN_SVE,$(GCC_SVE))
 
-# The avx512 tier on a CPU that has only AVX2, and the avx2 tier where AVX-VNNI is missing.
+# Runs the avx512 tier on a CPU that has only AVX2, and the avx2 tier on a CPU without AVX-VNNI.
 check-emulated: build/emulated/kvb-check build/cases
 	$< --isa avx2,avx512 build/cases/*
 
-# The other compiler. A loop that it was to unroll and could not would keep sums in memory: that is
-# an error here, and so is PV of dot that keeps them there where 32 registers have room for them.
+# The other compiler. If Clang cannot unroll a loop as told, sums stay in memory: that is an error
+# here. It is also an error if PV of dot keeps sums in memory although 32 registers have room.
 CLANG = -DCMAKE_C_COMPILER=clang -DCMAKE_C_FLAGS=-Werror=pass-failed
 build/clang/kvb-check: $(VENV)/tested $(C_SOURCES)
 	$(call CHECK_BUILD,$(CLANG))
@@ -194,9 +194,9 @@ wheel: $(BIN)/python
 	@$(call PIP,build/wheel.log,wheel --verbose --no-deps --wheel-dir dist .)
 	@$(call SAY,done: $$(ls -t dist/kvbench-*.whl | head -n 1))
 
-# What is released: the source distribution, and from it alone a wheel for this machine, twice with
-# the same bytes; and one for AArch64, whose library opens under qemu, and whose code passes its
-# checks there.
+# Builds what is released: the source distribution, and from it alone a wheel for this machine and a
+# wheel for AArch64. The first is built twice, and must have the same bytes. The library of the
+# second must open under qemu, and its code must pass its checks there.
 PIP_WHEEL = $(BIN)/python -m pip wheel --quiet --disable-pip-version-check
 WHEEL = $(PIP_WHEEL) --no-deps --wheel-dir build/wheels
 REPAIR = PATH="$(abspath $(BIN)):$$PATH" $(BIN)/auditwheel repair --wheel-dir dist/wheels
@@ -222,7 +222,7 @@ wheels: prerequisites-wheels $(VENV)/tested build/neon/kvb-check
 	  dist/wheels/*_$$(uname -m).whl
 	cd build/wheels && venv/bin/kvbench list kernels
 
-# Everything that a machine without a network needs.
+# Collects everything that a machine without a network needs.
 bundle: $(BIN)/python
 	rm -rf dist/bundle
 	$(PIP_WHEEL) --wheel-dir dist/bundle .

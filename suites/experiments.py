@@ -1,8 +1,9 @@
-"""A small decoder with drawn weights, the same for a seed everywhere: for `experiments.ipynb`.
+"""A small decoder for `experiments.ipynb`, with random weights. A seed gives the same weights
+everywhere.
 
 for each layer: norm, project to q, k and v, turn q and k by their positions, attend, project, add;
     norm, feed-forward, add
-norm, logits; the best one is the next token
+norm, logits; the token with the largest logit is next
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -16,7 +17,7 @@ import numpy as np
 
 import kvbench
 
-# layer, q, k and v of new tokens: what they attend to
+# (layer, q, k, v of new tokens) -> what these tokens get from attention
 Attend = Callable[[int, np.ndarray, np.ndarray, np.ndarray], np.ndarray]
 Keep = Callable[[str, np.ndarray], np.ndarray]
 Fault = Callable[[kvbench.Cache, np.ndarray, np.ndarray, np.ndarray], np.ndarray]
@@ -40,10 +41,10 @@ def given(name: str, rows: np.ndarray) -> np.ndarray:
 
 
 class Decoder:
-    """Weights, and what a step does with them. Rows are [tokens, ...], of one sequence.
+    """A decoder of one sequence: its weights, and the step. Rows are [tokens, ...].
 
-    Attention counts for as much as all else and looks at few tokens, so that what is wrong in a
-    cache is not averaged away.
+    Attention weighs as much as all other parts and looks at few tokens. So an error in the cache is
+    not averaged away.
     """
 
     def __init__(self, seed: int = 7, sizes: Sizes = Sizes()) -> None:
@@ -65,7 +66,7 @@ class Decoder:
 
     @property
     def weights(self) -> int:
-        """Those that a token is multiplied with."""
+        """Number of weights that a token is multiplied with."""
         parts = (self.q, self.k, self.v, self.out, self.gate, self.up, self.down, [self.head])
         return sum(each.size for part in parts for each in part)
 
@@ -77,10 +78,11 @@ class Decoder:
         keep: Keep = given,
         dtype: Any = np.float32,
     ) -> np.ndarray:
-        """[vocabulary], behind the last of these tokens; the first of them is number `first`.
+        """Return the logits after the last of these tokens, [vocabulary]. `first`: number of the
+        first of these tokens in the sequence.
 
-        keep: is given what a step makes, by its name in the arena map, and gives back what the step
-        goes on with.
+        keep: takes an array of the step, by its name in the arena map, and returns the array that
+        the step continues with.
         """
         x = keep("embedded_input", self.embedding[list(tokens)].astype(dtype))
         turn = keep("rope_cache", _angles(first, len(tokens), self.sizes.head_dim, x.dtype))
@@ -105,7 +107,7 @@ class Decoder:
 
 
 class Naive:
-    """Keeps the tokens alone: each step computes all keys and values anew, without a kernel."""
+    """A decoder without a cache: each step computes all keys and values again, without a kernel."""
 
     def __init__(self, decoder: Decoder, dtype: Any = np.float64) -> None:
         self.decoder, self.dtype, self.tokens = decoder, dtype, list[int]()
@@ -118,10 +120,10 @@ class Naive:
 
 
 class Cached:
-    """Computes keys and values of the new token alone; a cache for each layer has the others.
+    """A decoder with a cache for each layer: a step computes only the new token's keys and values.
 
-    keep: see Decoder.logits. faults: what is done in place of a right store and decode, by layer
-    and number of the token.
+    keep: see Decoder.logits. faults: what replaces the right store and decode, by layer and number
+    of the token.
     """
 
     def __init__(
@@ -148,12 +150,12 @@ def rightly(cache: kvbench.Cache, q: np.ndarray, k: np.ndarray, v: np.ndarray) -
 
 
 def wrong_key(cache: kvbench.Cache, q: np.ndarray, k: np.ndarray, v: np.ndarray) -> np.ndarray:
-    """The key has the other sign, from now on."""
+    """Store the key with the wrong sign, for good."""
     return rightly(cache, q, -k, v)
 
 
 def late(cache: kvbench.Cache, q: np.ndarray, k: np.ndarray, v: np.ndarray) -> np.ndarray:
-    """The token attends before its slot is written; all later ones find it there."""
+    """Let the token attend before its slot is written; later tokens find the right row there."""
     cache.advance()
     out = cache.decode(q)
     cache.rollback(1)
@@ -162,7 +164,7 @@ def late(cache: kvbench.Cache, q: np.ndarray, k: np.ndarray, v: np.ndarray) -> n
 
 
 def displaced(cache: kvbench.Cache, q: np.ndarray, k: np.ndarray, v: np.ndarray) -> np.ndarray:
-    """The token is written to the next one's slot, which the next one takes; its own stays zero."""
+    """Write the token to the next slot, where the next token overwrites it; its own stays zero."""
     cache.advance()
     cache.append(k, v)
     cache.rollback(1)
@@ -170,7 +172,7 @@ def displaced(cache: kvbench.Cache, q: np.ndarray, k: np.ndarray, v: np.ndarray)
 
 
 def greedy(step: Callable[[int], np.ndarray], prompt: Sequence[int], count: int) -> np.ndarray:
-    """The logits behind the prompt, and behind each best token: [count, vocabulary]."""
+    """Return the logits after the prompt and after each greedy token: [count, vocabulary]."""
     for token in prompt[:-1]:
         step(token)
     logits = [step(prompt[-1])]
@@ -180,7 +182,7 @@ def greedy(step: Callable[[int], np.ndarray], prompt: Sequence[int], count: int)
 
 
 def seconds(*calls: Callable[[], object], times: int = 5) -> list[float]:
-    """Medians of so many rounds, in which all are called in turn, after one that does not count."""
+    """Return each call's median seconds. Each round calls all in turn; the first is not counted."""
     taken = []
     for _ in range(times + 1):
         for call in calls:
@@ -191,7 +193,7 @@ def seconds(*calls: Callable[[], object], times: int = 5) -> list[float]:
 
 
 def causal(q: np.ndarray, k: np.ndarray, v: np.ndarray) -> np.ndarray:
-    """Attention of every token to itself and those before it, [tokens, q_heads, head_dim]."""
+    """Attend from every token to itself and all earlier ones: [tokens, q_heads, head_dim]."""
     group = q.shape[1] // k.shape[1]
     k, v = (np.repeat(rows, group, axis=1).swapaxes(0, 1) for rows in (k, v))
     scores = q.swapaxes(0, 1) @ k.swapaxes(1, 2) / np.sqrt(q.shape[2]).astype(q.dtype)
@@ -205,13 +207,13 @@ def _norm(x: np.ndarray) -> np.ndarray:
 
 
 def _angles(first: int, tokens: int, dim: int, dtype: Any) -> np.ndarray:
-    """Cosines and sines of the positions: [2, tokens, dim / 2]."""
+    """Return cosines and sines of the positions: [2, tokens, dim / 2]."""
     speeds = _TURNS ** (-np.arange(dim // 2) / (dim // 2))
     angles = np.arange(first, first + tokens)[:, None] * speeds
     return np.array((np.cos(angles), np.sin(angles)), dtype=dtype)
 
 
 def _turned(rows: np.ndarray, turn: np.ndarray) -> np.ndarray:
-    """The halves of a row are parts of complex numbers; each number is turned by its own angle."""
+    """Turn each row by its angles: its halves are real and imaginary parts of complex numbers."""
     (cos, sin), (a, b) = turn[:, :, None], np.split(rows, 2, axis=2)
     return np.concatenate((a * cos - b * sin, a * sin + b * cos), axis=2)

@@ -3,6 +3,7 @@
 import json
 import math
 import os
+import re
 import sys
 from contextlib import redirect_stdout
 from io import BytesIO, StringIO
@@ -158,3 +159,33 @@ def test_a_padded_batch_reads_what_nobody_asked_for(found):
         and found["ragged_off"] < 1e-5
     )
     assert min(found["decoding"].values()) > 0
+
+
+# ---- the page of suites --------------------------------------------------------------------------
+
+
+def test_the_page_has_numbers_of_the_experiments(found):
+    page = (SUITES / "README.md").read_text().partition("\n## Experiments\n")[2]
+    rows = dict(re.findall(r"^\| ([a-z ]+) \| (.+) \|$", page, re.MULTILINE))
+    work, window, formats = found["work"], found["window_off"], found["format_off"]
+    times = work["without"][0] / work["with a cache"][0]
+    wrong, late = found["first_other"].values()
+    share = found["size_of"]["i8"] / found["size_of"]["f32"]
+    held = {way: blocks[-1] for way, blocks in found["held"].items()}
+    known = {
+        "naive against cached": [f"{times:.0f} times the products at {found['contexts'][0]} "],
+        "break it": [f"at token {found['at']} ", f"from token {wrong} on", f"from token {late} on"],
+        "prefix reuse": [f"hold {held['shared']} blocks, not {held['alone']}"],
+        "window": [f"by {window['random'][-1]:.1f} times", f"by {shown(window['local'][-1], 1)}"],
+        "formats": [f"{share:.0%}", *(shown(formats[kind, "i8"]) for kind in ("normal", "heavy"))],
+        "ragged batch": [f"{found['padded_tokens']:.2f} times the rows"],
+    }
+    for row, texts in known.items():
+        assert all(text in rows[row] for text in texts), (row, texts)
+    most = dict(re.findall(r"`(\w+)` kernels (?:add at most )?(\S+e-\d)", rows["formats"]))
+    for (*_, variant), error in found["kernel_off"].items():
+        assert error < 1.5 * float(most[variant]), variant
+
+
+def shown(error, digits=0):
+    return f"{error:.{digits}e}".replace("e-0", "e-")

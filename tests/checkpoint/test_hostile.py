@@ -179,7 +179,7 @@ main(sys.argv[1:])
 
 
 @pytest.mark.parametrize(("name", "make"), HEAVY, ids=range(len(HEAVY)))
-def test_soon_and_in_little_memory(name, make, tmp_path):
+def test_hostile_files_take_little_time_and_memory(name, make, tmp_path):
     make(tmp_path / name)
     command = [sys.executable, "-c", TOLD, "explain", str(tmp_path / name)]
     child = subprocess.run(command, capture_output=True, check=False, text=True)

@@ -1,4 +1,4 @@
-"""A decoder, and what it says when it computes all keys and values anew at each step."""
+"""A decoder, and its logits when it computes all keys and values again at each step."""
 
 import os
 from contextlib import ExitStack
@@ -38,8 +38,8 @@ def _naive():
 
 @pytest.fixture(scope="session")
 def naive():
-    """In float64: the logits of each step. Where NumPy multiplies with several threads and other
-    tests run beside it, the threads wait for each other: so a process of its own has one.
+    """The logits of each step, in float64. A process of its own gives NumPy one thread: several
+    threads would wait for each other while other tests run.
     """
     with pytest.MonkeyPatch.context() as patch:
         for name in ("OMP", "OPENBLAS", "MKL"):
@@ -51,7 +51,7 @@ def naive():
 
 @pytest.fixture
 def caches(decoder):
-    """Makes a cache for each layer, with room for TOKENS and one more."""
+    """Make a cache for each layer, with room for TOKENS and one more."""
     with ExitStack() as owned:
 
         def made(blocks=False, **facts):

@@ -1,4 +1,4 @@
-"""A decoder whose memory is one block, laid out by the arena map."""
+"""A decoder whose memory is one block, divided by the arena map."""
 
 from contextlib import ExitStack
 
@@ -28,7 +28,9 @@ def plan(decoder, monkeypatch):
 
 
 class Mapped:
-    """Every buffer of the map as an array of its shape; what a step makes goes through them."""
+    """Every buffer of the map as an array of its shape. All arrays that a step makes pass through
+    them.
+    """
 
     def __init__(self, arena, plan):
         self.bytes, self.plan, self.now = arena.view(), plan, 0
@@ -49,7 +51,7 @@ class Mapped:
         return self.bytes[buffer.end : buffer.end + buffer.canary]
 
     def overrun(self):
-        """Names of buffers whose canary is gone."""
+        """Return the names of buffers whose canary was overwritten."""
         return [
             each.name
             for each in self.plan.buffers
@@ -78,7 +80,7 @@ class Mapped:
 
 @pytest.mark.parametrize(("shift", "overrun"), [(0, []), (64, ["kv_cache"])])
 def test_a_loop_in_one_block(shift, overrun, decoder, naive, plan):
-    """Each buffer is used to its last byte. A cache that begins a line too late is found out."""
+    """Each buffer is used to its last byte. A cache that begins one line too late is noticed."""
     place, s = plan.buffer("kv_cache"), decoder.sizes
     with Arena(plan.total) as arena, ExitStack() as owned:
         mapped = Mapped(arena, plan)

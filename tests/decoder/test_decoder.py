@@ -1,4 +1,4 @@
-"""A decoder says the same with a cache and without, and something else once a cache is wrong."""
+"""A decoder gives the same tokens with and without a cache, and others once a cache is wrong."""
 
 import numpy as np
 import pytest

@@ -71,7 +71,7 @@ def test_junit_fails_for_slowdowns_alone():
     assert case.time == pytest.approx(0.00093074)
 
 
-def test_nothing_measured_is_no_success():
+def test_nothing_measured_is_not_a_success():
     found = read("junit", write(EMPTY, "junit"))
     assert (found.tests, found.errors) == (1, 1)
     assert [level for level, *_ in read("annotations", write(EMPTY, "annotations"))] == ["error"]
@@ -91,7 +91,7 @@ def test_annotations_are_few():
     assert message.endswith("\n25 more")
 
 
-def test_a_whole_without_news_is_one_notice():
+def test_a_comparison_without_news_is_one_notice():
     calm = replace(EMPTY, verdict=EQUIVALENT, points=(SAME,))
     assert [level for level, *_ in read("annotations", write(calm, "annotations"))] == ["notice"]
     unclear = replace(EMPTY, verdict=INCONCLUSIVE)
@@ -127,7 +127,7 @@ def test_limits_hold(kind, text):
     assert len(found.encode()) <= LIMITS.get(kind, 1 << 30)
 
 
-def test_what_does_not_fit_is_said():
+def test_lines_that_do_not_fit_are_counted():
     rows = read("comment", text := write(made(5000), "comment"))
     assert 15 < len(rows) < 5000
     (said,) = [line for line in text.splitlines() if "more lines do not fit here" in line]

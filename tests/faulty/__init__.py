@@ -10,9 +10,9 @@ _SOURCE = Path(__file__).with_name("faulty.c")
 _PLUGIN = Path(__file__).with_name("plugin.c")
 _KERNELS = Path(__file__).resolve().parents[2] / "kernels"
 
-# Variants of plugin.c. Nobody can notice what is wrong with "rarely".
+# Variants of plugin.c. No check can notice the fault of "rarely".
 HONEST = {"right", "rarely", "talks"}
-# And what is said of the others in a sweep or a profile.
+# What a sweep or a profile says of the other variants.
 FAULTS = {
     "wrong": "off by 0.5",
     "nans": "off by nan",
@@ -40,7 +40,7 @@ FAULTS = {
 
 
 def build(folder: Path) -> Path:
-    """Into `folder`, with the interface beside it, as a library must have it."""
+    """Build a library in `folder`, with the interface file beside it, as every library needs."""
     real, made = library_path(), folder / "faulty.so"
     shutil.copy(real.with_name("abi.h"), folder)
     link = [f"-L{real.parent}", f"-l:{real.name}", f"-Wl,-rpath,{real.parent}", "-ldl", "-lm"]
@@ -64,7 +64,7 @@ def build(folder: Path) -> Path:
 
 
 def build_plugin(path: Path, *options: str) -> Path:
-    """The documented plug-in and its wrong relatives; `options` are the compiler's."""
+    """Build the documented plug-in and its faulty variants; `options` are the compiler's."""
     command = [
         "cc",
         "-O1",

@@ -1,13 +1,11 @@
-/* The library with kernels that fail: everything is the real one's, but some decodes go wrong
- * when they are run.
+/* The real library, except that some decodes fail when they run:
  *
- *   f32              reads where no memory is
+ *   f32              writes where no memory is
  *   bf16             never ends
  *   i8               one number is off by 1
- *   f16 perhead      one number is no number
+ *   f16 perhead      one number is NaN
  *   f16 twopass      right at first, off by 1 from the LATE-th run on
  *   f16 flash        right
- *
  */
 #define _GNU_SOURCE
 #include <dlfcn.h>

@@ -1,6 +1,6 @@
-/* The documented plug-in under a registry of another's making: as it is, and with kernels that lie,
- * cheat or spoil, each by the name of its function. With -DLISTED=... the registry says that
- * instead; with -DLOADED=... the library does that when it is loaded.
+/* The documented plug-in with another registry: its own kernel, and kernels that lie, cheat or
+ * damage memory, each named after its function. -DLISTED=... replaces the registry. -DLOADED=... is
+ * code that runs when the library is loaded.
  */
 #define _GNU_SOURCE 1
 #include <fenv.h>
@@ -32,7 +32,7 @@ KERNEL_OF(right) { textbook(w); }
 
 /* ---- wrong numbers --------------------------------------------------------------------------- */
 
-KERNEL_OF(wrong) /* one of them */
+KERNEL_OF(wrong) /* one number */
 {
     textbook(w);
     w->acc[w->cache->head_dim - 1] += 0.5f * w->sum[0];
@@ -50,7 +50,7 @@ KERNEL_OF(late) /* right at first */
     (__atomic_add_fetch(&calls, 1, __ATOMIC_RELAXED) < LATE ? right : wrong)(w);
 }
 
-KERNEL_OF(rarely) /* nobody may notice */
+KERNEL_OF(rarely) /* no check may notice */
 {
     static int calls;
     (__atomic_add_fetch(&calls, 1, __ATOMIC_RELAXED) % 1000 ? right : wrong)(w);
@@ -58,7 +58,7 @@ KERNEL_OF(rarely) /* nobody may notice */
 
 KERNEL_OF(silent) { (void)w; }
 
-/* ---- answers from before --------------------------------------------------------------------- */
+/* ---- remembered answers ---------------------------------------------------------------------- */
 
 typedef struct answer {
     uint64_t key;
@@ -97,19 +97,19 @@ static void remembering(const kvb_work *w, uint64_t key)
     memcpy(w->acc, a->acc, numbers * sizeof(float));
 }
 
-KERNEL_OF(places) /* by where things lie */
+KERNEL_OF(places) /* known by the addresses of K and q */
 {
     const void *key[] = {w->cache->k.rows, w->q};
     remembering(w, mixed(1, key, sizeof key));
 }
 
-KERNEL_OF(glances) /* and by a glance at the queries */
+KERNEL_OF(glances) /* also by the first number of q */
 {
     const void *key[] = {w->cache->k.rows, w->q};
     remembering(w, mixed(mixed(2, key, sizeof key), w->q, sizeof(float)));
 }
 
-KERNEL_OF(samples) /* by all queries, and every 64th row of K */
+KERNEL_OF(samples) /* known by all queries and every 64th row of K */
 {
     uint64_t key =
         mixed(3, w->q, (size_t)(w->heads * w->group * w->cache->head_dim) * sizeof(float));
@@ -118,7 +118,7 @@ KERNEL_OF(samples) /* by all queries, and every 64th row of K */
     remembering(w, key);
 }
 
-/* ---- writes where it must not ---------------------------------------------------------------- */
+/* ---- forbidden writes ------------------------------------------------------------------------ */
 
 KERNEL_OF(before)
 {
@@ -132,13 +132,13 @@ KERNEL_OF(behind)
     w->acc[w->heads * w->group * w->cache->head_dim] = 0.0f;
 }
 
-KERNEL_OF(nudges) /* the last number of a row of V, by its lowest bit */
+KERNEL_OF(nudges) /* the lowest bit of a number of V */
 {
     textbook(w);
     *(uint32_t *)(uintptr_t)row(w->cache, &w->cache->v, w->seq, w->head, w->first) ^= 1;
 }
 
-KERNEL_OF(asks) /* other queries */
+KERNEL_OF(asks) /* a number of the query */
 {
     textbook(w);
     *(uint32_t *)(uintptr_t)w->q ^= 1;
@@ -150,7 +150,7 @@ KERNEL_OF(shortens)
     w->cache->lengths[w->seq] -= w->cache->lengths[w->seq] > 1;
 }
 
-/* ---- ends or stops its process --------------------------------------------------------------- */
+/* ---- the process ends or stops --------------------------------------------------------------- */
 
 KERNEL_OF(crash) { *(volatile float *)NULL = w->scale; }
 KERNEL_OF(leaves) { exit(0); }
@@ -167,7 +167,7 @@ KERNEL_OF(closes)
         close(file);
 }
 
-/* ---- spoils it for others -------------------------------------------------------------------- */
+/* ---- harm to other kernels ------------------------------------------------------------------- */
 
 static void *spinning(void *until)
 {
@@ -184,7 +184,7 @@ KERNEL_OF(spins)
         pthread_create(&thread, NULL, spinning, NULL);
 }
 
-KERNEL_OF(crowds) /* many threads, gone when it returns */
+KERNEL_OF(crowds) /* many threads, which end before it returns */
 {
     enum { THREADS = 8 };
     pthread_t threads[THREADS];
@@ -202,7 +202,7 @@ KERNEL_OF(crowds) /* many threads, gone when it returns */
         pthread_join(threads[i], NULL);
 }
 
-KERNEL_OF(moves) /* its threads to any CPU */
+KERNEL_OF(moves) /* its threads may run on any CPU */
 {
     cpu_set_t all;
     memset(&all, 0xff, sizeof all);
@@ -218,7 +218,7 @@ KERNEL_OF(rounds)
     fesetround(FE_TOWARDZERO);
 }
 
-KERNEL_OF(flushes) /* small numbers to zero */
+KERNEL_OF(flushes) /* the CPU flushes small numbers to zero */
 {
     textbook(w);
 #if defined(__x86_64__)

@@ -1,4 +1,4 @@
-"""The example of a plug-in from an installed wheel: no source tree is near, and the recipe works as
+"""The example plug-in with an installed wheel: without the source tree, the recipe works as
 written.
 """
 
@@ -17,7 +17,7 @@ PACKAGES = Path(np.__file__).parents[1]
 
 
 def test_the_recipe_works_from_a_wheel(tmp_path):
-    """A wheel has the Python files and what CMake installs in one folder."""
+    """In a wheel, the Python files and what CMake installs are in one folder."""
     wheel, work = tmp_path / "wheel" / "kvbench", tmp_path / "my work"
     work.mkdir()
     source = next(Path(folder) for folder in kvbench.__path__ if Path(folder, "cli").is_dir())

@@ -1,4 +1,4 @@
-"""Kernels of somebody else: the documented example, what is refused, and where they join ours."""
+"""Plug-ins: the documented example, what is refused, and where their kernels join ours."""
 
 import hashlib
 import json
@@ -37,7 +37,7 @@ EXAMPLE = ROOT / "kernels" / "example" / "plugin.c"
 
 @pytest.fixture(scope="module")
 def example(tmp_path_factory):
-    """Built by the lines that the example itself gives, in an empty folder."""
+    """Build the example with the commands that it gives itself, in an empty folder."""
     folder, here = tmp_path_factory.mktemp("example"), Path(sys.executable).parent
     lines = re.findall(
         r"^ \* +(kvbench verify --example .*|cc .*)$", EXAMPLE.read_text(), re.MULTILINE
@@ -73,7 +73,7 @@ def test_the_example_is_short():
     assert len(EXAMPLE.read_text().splitlines()) < 90
 
 
-def test_its_kernels_stand_behind_ours(library):
+def test_its_kernels_are_listed_after_ours(library):
     own, everything = default_library().kernels(), library.kernels()
     assert everything[: len(own)] == own
     added = everything[len(own) :]
@@ -96,8 +96,8 @@ def test_it_is_right_in_every_situation(library, layout):
 
 @pytest.mark.parametrize("threads", [1, 2, 5, 16])
 def test_units_are_cut_and_merged(library, isa, threads):
-    """Rows that several threads share; the same bits for any number of them where that is asked
-    for.
+    """Several threads share rows. With deterministic=True any number of threads gives the same
+    bits.
     """
     with Cache(2, 24, 3000, batch=2, layout="position", library=library) as cache:
         k, v = np.random.default_rng(3).standard_normal((2, 2, 2500, 2, 24), dtype=np.float32)
@@ -116,7 +116,7 @@ TREE = np.array([[1, 0, 0, 0], [1, 1, 0, 0], [1, 0, 1, 0], [0, 1, 0, 1]], bool)
 @pytest.mark.parametrize("how", [{}, {"mask": "block"}, {"tree": TREE}])
 @pytest.mark.parametrize("queries", [None, (2, 4)])
 def test_several_queries(library, isa, how, queries):
-    """Against float64, and against flash; of 3 tokens, of which there are 4 queries, too."""
+    """They equal float64 and flash, also 4 queries of a sequence of 3 tokens."""
     q = np.random.default_rng(4).standard_normal((2, 4, 6, 24), dtype=np.float32)
     k, v = np.random.default_rng(3).standard_normal((2, 2, 90, 2, 24), dtype=np.float32)
     words = {"tree": (TREE << np.arange(4)).sum(axis=1)} if "tree" in how else how
@@ -130,9 +130,7 @@ def test_several_queries(library, isa, how, queries):
 
 
 def test_bytes_are_those_of_the_twin(library, isa):
-    """The same rows in the same shares; what a plug-in loads beyond the compulsory bytes is not
-    known.
-    """
+    """Both read the same rows in the same shares. Loads beyond the compulsory bytes are unknown."""
     q = np.ones((1, 4, 16), np.float32)
     with Cache(2, 16, 700, library=library) as cache, Team(2, library=library) as team:
         cache.bulk(*np.ones((2, 1, 600, 2, 16)))
@@ -149,8 +147,8 @@ def test_bytes_are_those_of_the_twin(library, isa):
 
 
 def test_a_walk_in_a_window_ends(library, isa):
-    """The core roof: as many tokens, always the first 50 of the first head; so equal rows give
-    their own value.
+    """The core roof reads as many tokens, but always the first 50 of the first head. So equal rows
+    give their own value.
     """
     q, out = np.ones((1, 4, 16), np.float32), np.zeros((1, 4, 16), np.float32)
     with Cache(2, 16, 700, library=library) as cache, Team(3, library=library) as team:
@@ -165,8 +163,8 @@ def test_a_walk_in_a_window_ends(library, isa):
 
 
 def test_the_layout_of_version_4():
-    """Another layout of what a plug-in sees needs another KVB_PLUGIN: then this digest changes with
-    it.
+    """This digest changes if the structures that a plug-in sees change. KVB_PLUGIN must then change
+    too.
     """
     library = default_library()
     rows = sorted(
@@ -231,7 +229,7 @@ def test_a_plug_in_that_is_refused(tmp_path, option, said):
     )
 
 
-def test_what_is_no_shared_object(tmp_path, capsys):
+def test_a_file_that_is_not_a_shared_object(tmp_path, capsys):
     (tmp_path / "text.so").write_text("no library")
     with pytest.raises(BadLibrary, match="text.so"):
         is_plugin(tmp_path / "text.so")
@@ -247,7 +245,7 @@ def test_what_is_no_shared_object(tmp_path, capsys):
         ("for (;;) pause()", "gave no sign of life for 2 s: it hangs"),
     ],
 )
-def test_one_that_never_is_loaded(tmp_path, capsys, monkeypatch, loaded, said):
+def test_a_plug_in_that_is_never_loaded(tmp_path, capsys, monkeypatch, loaded, said):
     monkeypatch.setattr("kvbench.native.plugin._PATIENCE", 2.0)
     made = build_plugin(tmp_path / "made.so", f"-DLOADED={loaded}")
     refused(
@@ -261,7 +259,7 @@ def test_one_that_never_is_loaded(tmp_path, capsys, monkeypatch, loaded, said):
     )
 
 
-def test_one_of_before_is_told_what_to_do(tmp_path, capsys):
+def test_an_older_plug_in_is_told_what_to_do(tmp_path, capsys):
     made = build_plugin(tmp_path / "made.so", "-DVERSION=3")
     refused(
         capsys,
@@ -274,7 +272,7 @@ def test_one_of_before_is_told_what_to_do(tmp_path, capsys):
     )
 
 
-def test_a_library_is_no_plug_in(example):
+def test_a_library_is_not_a_plug_in(example):
     assert is_plugin(example) and not is_plugin(library_path())
 
 
@@ -310,7 +308,7 @@ def test_a_combination_that_it_lacks(library, isa):
         (129, 4, {}, "4 queries of a sequence with a window, which plug-ins cannot take"),
     ],
 )
-def test_what_a_kernel_does_not_take(tmp_path, takes, queries, asked, said):
+def test_work_that_a_kernel_does_not_take(tmp_path, takes, queries, asked, said):
     made = build_plugin(tmp_path / "made.so", row(takes=str(takes)))
     window = 2 if takes == 129 else None
     with Cache(1, 8, 9, window=window, library=Library(library_path(), plugin=made)) as cache:
@@ -347,9 +345,9 @@ def cells(found):
     return [(point.variant, point.layout, point.dtype, point.schedule) for point in found.points]
 
 
-def test_they_join_where_no_variant_is_named(planned, library):
-    """Beside the default, once whatever the schedule; combinations that they lack are not
-    missed.
+def test_plug_ins_join_a_suite_that_names_no_variant(planned, library):
+    """They stand beside the default, once whatever the schedule. Combinations that they lack are
+    not reported.
     """
     found, _ = planned('layout = "all"\ndtype = ["f32", "f16"]\nschedule = ["off", "weave"]')
     foreign = [cell for cell in cells(found) if cell[0] == "textbook"]
@@ -373,7 +371,7 @@ def test_a_suite_that_names_its_variants(planned):
     assert [skip.reason for skip in found.skips] == [NO_KERNEL]
 
 
-def test_points_of_several_queries_are_of_those_that_take_them(planned, library, tmp_path):
+def test_only_kernels_that_take_several_queries_get_such_points(planned, library, tmp_path):
     found, _ = planned('q_len = [1, 4]\nvariant = "textbook"\ndtype = "f32"')
     assert [point.shape.q_len for point in found.points] == [1, 4] and not found.skips
     one = Library(library_path(), plugin=build_plugin(tmp_path / "made.so", row()))
@@ -400,8 +398,8 @@ def test_a_sweep_without_any_of_them_is_refused(planned):
 # ---- commands ------------------------------------------------------------------------------------
 
 
-def test_verify_fails_what_is_wrong(capsys, tmp_path):
-    """That it passes the example, a command of README shows."""
+def test_verify_fails_a_wrong_plug_in(capsys, tmp_path):
+    """A command of README shows that verify passes the example."""
     made = build_plugin(tmp_path / "made.so", row(run="wrong"))
     code, said, _ = told(capsys, "verify", "--quick", "--isa", "scalar", "--plugin", made)
     assert code == 1 and "WRONG decode.mine.head.f32.scalar" in said

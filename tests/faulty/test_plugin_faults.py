@@ -1,4 +1,4 @@
-"""Plug-ins that lie, cheat or spoil, as verify and profile meet them. test_plugin_sweep.py has them
+"""Plug-ins that lie, cheat or damage memory, in verify and profile. test_plugin_sweep.py has them
 in a sweep.
 """
 
@@ -53,7 +53,7 @@ def profiled(capfd, plugin, variant):
 
 @pytest.mark.parametrize("variant", SOME)
 def test_profile(capfd, monkeypatch, plugin, variant):
-    """What is wrong is one line and no JSON; what a plug-in prints is no part of it."""
+    """An error is one line and no JSON. What a plug-in prints is not part of it."""
     monkeypatch.setattr(import_module("kvbench.worker.visit"), "PATIENCE", 5.0)
     code, out, err = profiled(capfd, plugin, variant)
     if variant in HONEST:
@@ -77,21 +77,21 @@ def test_verify_checks_the_plug_in_alone(capfd, tmp_path):
 
 
 def beside_a_good_one(tmp_path, kind):
-    """The good one too must end within its patience, on a machine that is busy."""
+    """Set a patience within which the good plug-in ends even on a busy machine."""
     made = build_plugin(tmp_path / "made.so", f"-DLISTED=ONE({kind})")
     good = build_plugin(tmp_path / "good.so", "-DLISTED=ONE(right)")
     return ["--plugin", made, "--plugin", good, "--patience", "20s"]
 
 
-def test_what_stops_itself_is_ended_in_verify(capfd, tmp_path):
-    """In the words of a sweep; other kernels are checked all the same."""
+def test_verify_ends_a_plug_in_that_stops_itself(capfd, tmp_path):
+    """The message is that of a sweep. The other kernels are still checked."""
     code, out, _ = told(capfd, "verify", "--quick", *beside_a_good_one(tmp_path, "stops"))
     assert code == 1 and "no sign of life for 20 s: it hangs" in out
     assert "2 kernels" in out and "1 failed" in out
 
 
-def test_what_hangs_is_ended_in_profile(capfd, tmp_path):
-    """Other plug-ins are measured all the same."""
+def test_profile_ends_a_plug_in_that_hangs(capfd, tmp_path):
+    """The other plug-ins are still measured."""
     both = beside_a_good_one(tmp_path, "hangs")
     code, out, err = told(capfd, "profile", "decode", *both, *SHAPE, *SHORT)
     assert code == 4 and "no sign of life for 20 s: it hangs" in err and len(err.splitlines()) == 1
@@ -101,7 +101,7 @@ def test_what_hangs_is_ended_in_profile(capfd, tmp_path):
 @pytest.mark.parametrize(
     "command", [["verify"], ["profile", "decode", "--variant", "hangs", *SHAPE, *SHORT]]
 )
-def test_an_interruption_ends_what_hangs(tmp_path, command):
+def test_an_interruption_ends_a_plug_in_that_hangs(tmp_path, command):
     made = build_plugin(tmp_path / "made.so", "-DLISTED=ONE(hangs)")
     process = subprocess.Popen(
         [sys.executable, "-m", "kvbench.cli", *command, "--plugin", made],
@@ -120,7 +120,7 @@ def test_an_interruption_ends_what_hangs(tmp_path, command):
 
 
 def hanging(parent, plugin):
-    """Whether a child of the process has loaded the plug-in and has the threads that run it."""
+    """Return whether a child of the process has loaded the plug-in and has its threads."""
     try:
         children = psutil.Process(parent).children()
         return any(

@@ -1,5 +1,5 @@
-"""Plug-ins in a real sweep: their kernels are verified, measured and reported beside ours, and
-those that lie, cheat or spoil get no time and cost nobody else anything.
+"""Plug-ins in a real sweep. Their kernels are verified, measured and reported beside ours. Those
+that lie, cheat or damage memory get no time, and cost the others nothing.
 """
 
 import hashlib
@@ -64,7 +64,9 @@ def test_the_sweep_goes_on_and_says_so(outcome):
 
 
 def test_they_are_measured_beside_ours(outcome):
-    """Each with its own twin and core roof; ours in both formats, theirs in the one they have."""
+    """Each has its own twin and core roof. Ours are measured in both formats, theirs in the one
+    they have.
+    """
     _, run, _ = outcome
     assert len(records(run, "right")) == 2 and len(records(run, "flash")) == 4
     assert not any(record.error for record in records(run, "flash"))
@@ -79,9 +81,7 @@ def test_they_are_measured_beside_ours(outcome):
 
 
 def test_they_have_processes_of_their_own(outcome):
-    """In every other launch they come first, so that neither always meets a process that has just
-    begun.
-    """
+    """In every other launch plug-ins come first: neither side always gets a fresh process."""
     _, run, _ = outcome
     for launch in (0, 1):
         visits = [

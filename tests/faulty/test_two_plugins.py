@@ -1,6 +1,4 @@
-"""Two plug-ins in one run, such as the old build and the new one: each has its name, its process
-and its row.
-"""
+"""Two plug-ins in one run, such as an old and a new build: each has its name, process and row."""
 
 import numpy as np
 import pytest
@@ -37,7 +35,7 @@ def test_a_variant_that_both_have_is_told_apart(two):
 
 
 def test_each_runs_the_kernel_of_its_own_file(tmp_path):
-    """One of them is wrong by a half in the last element, and the other is right."""
+    """One of them is wrong by a half in the last element; the other is right."""
     wrong = '-DLISTED={"decode", "mine", "head", "f32", ISA, "for tests", 1, 0, wrong}'
     right = wrong.replace(", wrong}", ", right}")
     plugins = build_plugin(tmp_path / "a.so", wrong), build_plugin(tmp_path / "b.so", right)
@@ -56,7 +54,7 @@ def test_each_runs_the_kernel_of_its_own_file(tmp_path):
 
 
 def _right(q, k, v):
-    """[1][heads][dim], in float64."""
+    """Return the right answer in float64: [1][heads][dim]."""
     scores = np.einsum("bhd,bhtd->bht", q[:, :, 0].astype(float), k) / np.sqrt(k.shape[-1])
     weights = np.exp(scores - scores.max(-1, keepdims=True))
     return np.einsum("bht,bhtd->bhd", weights / weights.sum(-1, keepdims=True), v)

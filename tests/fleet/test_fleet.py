@@ -96,7 +96,7 @@ def twice(test):
 
 
 @twice
-def test_one_is_killed_and_the_others_come_back(tmp_path):
+def test_one_host_is_killed_and_the_others_come_back(tmp_path):
     with cluster(tmp_path, "abc") as (address, running):
 
         def told(host, line):
@@ -114,7 +114,7 @@ def test_one_is_killed_and_the_others_come_back(tmp_path):
 
 
 @twice
-def test_the_scheduler_is_killed_and_gather_brings_what_was_finished(tmp_path):
+def test_the_scheduler_is_killed_and_gather_brings_finished_runs(tmp_path):
     with cluster(tmp_path, "ab") as (address, running):
         there = tmp_path / "there"
 
@@ -146,6 +146,6 @@ def test_a_run_that_is_damaged_or_misnamed(tmp_path):
     assert gather([tmp_path / "there"], tmp_path / "out") == [tmp_path / "out" / "_.._else"]
 
 
-def test_nobody_answers(tmp_path):
+def test_no_host_answers(tmp_path):
     with pytest.raises(BadArgument, match="--scheduler tcp://127.0.0.1:9"):
         list(fleet("tcp://127.0.0.1:9", SWEEP, str(tmp_path), tmp_path, print))

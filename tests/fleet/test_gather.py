@@ -70,7 +70,7 @@ def test_only_ordinary_files_are_copied(brought, tmp_path, capsys, kind):
     )
 
 
-def test_one_that_is_damaged_costs_nothing_but_itself(brought, tmp_path, capsys):
+def test_a_damaged_run_costs_no_other_run(brought, tmp_path, capsys):
     (brought / "b" / "manifest.json").write_text("{")
     assert call("fleet", "--from", str(brought), "--out", str(tmp_path / "out")) == 0
     assert names(tmp_path / "out") == ["a", "c"] and "b/manifest.json" in capsys.readouterr().err
@@ -102,7 +102,7 @@ def test_a_full_disk_is_one_line_and_leaves_no_half_run(brought, tmp_path, monke
     assert not (tmp_path / "out").exists()
 
 
-def test_what_a_killed_one_left_is_in_nobodys_way(brought, tmp_path):
+def test_leftovers_of_a_killed_gather_do_no_harm(brought, tmp_path):
     half = tmp_path / "out" / ".gathering"
     half.mkdir(parents=True)
     (half / "manifest.json").write_text((brought / "a" / "manifest.json").read_text())

@@ -1,11 +1,11 @@
-/* An engine whose call takes WORK ns of a clock of its own, which only goes on when it is asked. */
+/* An engine whose call takes WORK ns of its own clock. The clock moves only when it is read. */
 #include <stdint.h>
 #include <time.h>
 
 static int64_t at;
 static void *given[2];
 
-int ticks(clockid_t clock, struct timespec *to) /* in place of clock_gettime */
+int ticks(clockid_t clock, struct timespec *to) /* instead of clock_gettime */
 {
     (void)clock;
     at++;

@@ -1,5 +1,6 @@
-/* A library in front of an engine's: what that defines is found through it. CALL takes SHARE of its
- * time longer: so much is spun before the caller has its answer. It is linked with the engine.
+/* A library in front of an engine's library, linked with it: the engine's functions are found
+ * through this one. CALL spins for SHARE of its time before it returns, so it takes that much
+ * longer.
  */
 #define _GNU_SOURCE /* for RTLD_NEXT */
 #include <dlfcn.h>
@@ -11,7 +12,7 @@
 
 typedef int function(void *, void *);
 
-static function *engine; /* its CALL */
+static function *engine; /* CALL of the engine */
 
 __attribute__((constructor)) static void find(void)
 {

@@ -84,7 +84,7 @@ def test_revisions_and_the_working_tree(tree, cache):
     assert not any(path.name.startswith(".") for path in cache.iterdir())
 
 
-def test_what_was_built_is_kept_by_content(tree, cache):
+def test_builds_are_kept_by_content(tree, cache):
     first = build("v1", tree)
     git(tree, "commit", "--allow-empty", "-m", "two")
     (tree / "README.md").write_text("no part of the library")
@@ -203,7 +203,7 @@ def test_the_same_sources_are_not_built(tree, cache):
         ),
     ],
 )
-def test_other_code_is_built_and_comments_are_none(tree, name, old, new, same):
+def test_changed_code_is_built_and_changed_comments_are_not(tree, name, old, new, same):
     path = tree / "kernels" / name
     path.write_text(path.read_text().replace(old, new))
     one, other = sides("v1", ".", repository=tree)

@@ -196,7 +196,7 @@ def test_a_library_among_its_links(project, places):
         ),
     ],
 )
-def test_what_goes_wrong_is_one_line(project, places, more, error, words, hint):
+def test_an_error_is_one_line(project, places, more, error, words, hint):
     with pytest.raises(error, match=words) as caught:
         built(project, **{"every": True, **more}).__enter__()
     assert hint in caught.value.hint and "\n" not in str(caught.value)
@@ -214,7 +214,7 @@ def test_a_failed_build_says_why_and_keeps_its_log(project, places):
     assert str(log) in caught.value.hint and log.read_text().startswith("first\n")
 
 
-def test_places_that_are_no_checkout(tmp_path, project, places, monkeypatch):
+def test_places_that_are_not_a_checkout(tmp_path, project, places, monkeypatch):
     def refused(error, words, source, **more):
         with pytest.raises(error, match=words) as caught:
             built(source, **more).__enter__()

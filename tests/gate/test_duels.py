@@ -36,7 +36,7 @@ def test_disturbed_pairs_do_not_count(how):
     assert found.dropped == pytest.approx(2 / 25)
 
 
-def test_what_every_pair_suffers_is_usual():
+def test_a_disturbance_of_every_pair_is_usual():
     pairs = [(1e-3, 2e-3)] * 4
     assert only([duel(0, pairs, switches=range(4))]).values == pytest.approx({0: math.log(2)})
 
@@ -81,7 +81,7 @@ def test_failures_are_told():
     assert "no pair" in only([duel(0, [])]).fault
 
 
-def test_other_work_is_no_comparison():
+def test_other_work_cannot_be_compared():
     record = duel(0, [(1e-3, 1e-3)])
     less = {**record.traffic, "head": replace(record.traffic["head"], bytes_compulsory=4096.0)}
     assert "4096 in head" in only([replace(record, traffic=less)]).fault

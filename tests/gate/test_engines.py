@@ -79,7 +79,7 @@ def test_an_interpreter_is_told_by_the_version_that_it_has(tmp_path):
         ("numpy", "python", Refused, "Permission denied"),
     ],
 )
-def test_what_is_no_side_is_refused(tmp_path, engine, name, kind, said):
+def test_a_file_that_is_not_a_side_is_refused(tmp_path, engine, name, kind, said):
     made(tmp_path / "libggml.so")
     for each in ("text", "python"):
         (tmp_path / each).write_text("text")
@@ -118,12 +118,12 @@ def test_the_same_build_is_not_measured(planned, paths, tmp_path, linked):
     assert len(planned(head=head, every=True).plan.points) == 3
 
 
-def test_what_the_engine_lacks_is_told(planned):
+def test_points_that_the_engine_lacks_are_told(planned):
     with pytest.raises(BadArgument, match="ggml@base has no position i8"):
         planned(axes=("dtype=i8", *SMALL))
 
 
-def test_what_does_not_fit_memory_is_refused(planned, monkeypatch):
+def test_points_that_do_not_fit_memory_are_refused(planned, monkeypatch):
     monkeypatch.setattr("kvbench.gate.engines.available_memory", lambda: 1 << 20)
     with pytest.raises(Refused, match="fits memory"):
         planned()
@@ -163,7 +163,7 @@ def test_a_control_that_changes_contaminates(planned):
 
 
 @pytest.mark.parametrize("change", [os.unlink, lambda path: made(Path(path), b"another")])
-def test_a_build_that_changes_meanwhile_is_no_comparison(planned, paths, change):
+def test_a_build_that_changes_meanwhile_cannot_be_compared(planned, paths, change):
     def execute(job):
         if job.launch == 3:
             change(paths[1])
@@ -243,7 +243,7 @@ def test_exit_codes(monkeypatch, capsys, paths, execute, code, said):
         ("--engine ggml --suite gate", Exit.USAGE, "no engine but ours"),
     ],
 )
-def test_what_cannot_be_done_is_one_line(capsys, paths, options, code, said):
+def test_an_impossible_request_is_one_line(capsys, paths, options, code, said):
     base, head = paths
     asked = "--base", base, "--head", head, *options.split()
     refused(capsys, "gate", *asked, words=(said,), code=code)

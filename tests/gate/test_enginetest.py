@@ -60,13 +60,13 @@ def test_a_call_takes_the_share_longer_and_no_more(forwards, share):
         assert added == LOOKS
 
 
-def test_what_goes_in_and_out_is_the_engines(forwards):
+def test_arguments_and_results_are_the_engines(forwards):
     library = forwards(0.03)
     assert library.compute(11, 13) == 7
     assert [library.argument(which) for which in (0, 1)] == [11, 13]
 
 
-def test_what_is_made_slower_is_what_is_timed():
+def test_the_timed_call_is_the_slower_one():
     assert enginetest.CALL in Ggml.step.__code__.co_names
 
 
@@ -137,7 +137,7 @@ def test_a_commit_makes_every_gate_once_and_keeps_the_lines_of_others(played, ca
     assert f"of commit b2: {wanted} gates; of earlier ones, which do not count: {wanted}\n" in said
 
 
-def test_what_lacks_most_comes_first(played):
+def test_the_exercise_that_lacks_most_comes_first(played):
     names = [each["case"] for each in played("a1")]
     assert [names[:5].count(each.case) for each in EXERCISES] == [2, 2, 1]
     assert [names[:15].count(each.case) for each in EXERCISES] == [6, 6, 3]

@@ -70,7 +70,7 @@ def test_a_faster_kernel_is_an_improvement():
     assert found.verdict == IMPROVEMENT and words(found, "decode.") == {IMPROVEMENT}
 
 
-def test_what_hits_the_witness_too_is_the_machine_s():
+def test_a_slowdown_shared_by_the_witness_is_the_machine_s():
     found = played(execute=player(slower(0.1), beside=slower(0.1)))
     assert found.verdict == CONTAMINATED and words(found, SLOW) == {CONTAMINATED}
 
@@ -196,7 +196,7 @@ def _plan():
     return Plan(POINTS, 12, 16, 0.002, 1)
 
 
-def test_what_is_not_clear_is_measured_again_while_there_is_time():
+def test_unclear_points_are_measured_again_while_there_is_time():
     calm, stormy = player(noise=0.001), player(noise=0.3)
 
     def execute(job):

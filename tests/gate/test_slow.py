@@ -87,7 +87,7 @@ def test_the_first_rows_of_a_threads_units(raw, slowed, share, tokens):
         assert found == [plane + place for place in places for plane in planes]
 
 
-def test_of_some_kernels_alone(raw, slowed):
+def test_only_some_kernels_are_slower(raw, slowed):
     one = slowed(
         "KVB_SLOW=0.1",
         "KVB_SLOW_LAYOUT=LAYOUT_HEAD",

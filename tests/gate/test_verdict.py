@@ -142,7 +142,7 @@ def uneven(slow, screening):
     return stages
 
 
-def test_what_fresh_launches_do_not_show_is_no_change():
+def test_a_change_that_fresh_launches_do_not_show_is_dropped():
     first, again = shifted({3: 0.08}), shifted({})
     found = gated(first[0], again[0])
     (row,) = [row for row in found.points if row.name == POINTS[3].name]
@@ -158,7 +158,7 @@ def test_a_candidate_that_nothing_confirmed_is_no_change():
     assert row.note == "slower at first; not confirmed by fresh launches"
 
 
-def test_a_change_that_its_witness_shares_is_the_machines():
+def test_a_change_shared_by_the_witness_is_the_machines():
     values = shifted({3: 0.08})
     found = gated(*values, beside=values[0])
     (row,) = [row for row in found.points if row.name == POINTS[3].name]
@@ -265,6 +265,6 @@ def test_what_head_lacks_is_not_fine(share, rest, whole_of_it):
     assert said(nothing, ("gone",)).verdict == INCONCLUSIVE
 
 
-def test_a_launch_that_half_of_a_family_has_is_not_the_familys():
+def test_a_launch_of_half_a_family_does_not_count_for_the_family():
     assert of_family([{0: 1.0, 1: 2.0}, {0: 3.0}]) == {0: 2.0}
     assert of_family([{0: 1.0, 1: 2.0}, {0: 3.0}, {0: 8.0, 1: 4.0}]) == {0: 3.0, 1: 3.0}

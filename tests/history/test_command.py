@@ -88,7 +88,7 @@ def test_gate(root):
     assert call("history", "show", "--root", str(root), "--gate") == 0
 
 
-def test_a_choice_of_points_changes_nothing_that_is_said(capsys, steady):
+def test_a_choice_of_points_changes_no_result(capsys, steady):
     every = {point["point"]: point for point in shown(capsys, steady)["machines"][0]["points"]}
     some = shown(capsys, steady, "--point", "*.f16.*")["machines"][0]["points"]
     assert 0 < len(some) < POINTS and all(point == every[point["point"]] for point in some)
@@ -177,7 +177,7 @@ def test_rows_are_in_the_order_that_is_stated(capsys, root):
 
 
 @pytest.mark.parametrize("runs", [5, 6])
-def test_without_ruptures_nothing_is_read_of_runs_that_need_it(capsys, tmp_path, monkeypatch, runs):
+def test_without_ruptures_no_runs_are_read(capsys, tmp_path, monkeypatch, runs):
     made.write(tmp_path, made.flat(runs, 2))
     monkeypatch.setitem(sys.modules, "ruptures", None)
     if runs < 6:
@@ -201,7 +201,7 @@ def test_broken_runs_are_told(capsys, root):
     assert out.count("left out") == 5 and "and 3 more" in out and "22 runs" in out
 
 
-def test_a_folder_whose_name_is_no_text_is_told(capsys, root):
+def test_a_folder_whose_name_is_not_text_is_named(capsys, root):
     (root / "run-0003").rename(root / "\udcff")
     out = output_of(capsys, "history", "show", "--root", str(root), "--report", str(root / "page"))
     assert r"left out: the name of \udcff is not UTF-8" in out and "29 runs" in out

@@ -71,7 +71,7 @@ def test_a_summary_counts_while_the_run_stands_still(run, tmp_path):
     assert read_summary(tmp_path / "copy") is None
 
 
-def test_what_a_history_reads_it_leaves_as_it_is(run):
+def test_a_history_does_not_change_the_runs_it_reads(run):
     before = {path.name: path.read_bytes() for path in run.iterdir()}
     assert names(run.parent) == ([report.RUN], [])
     assert {path.name: path.read_bytes() for path in run.iterdir()} == before
@@ -95,7 +95,7 @@ ODD = [
 
 
 @pytest.mark.parametrize("odd", ODD, ids=range(len(ODD)))
-def test_a_summary_that_cannot_be_true_is_none(root, odd):
+def test_an_impossible_summary_is_ignored(root, odd):
     path = root / "run-0000" / "summary.json"
     text = path.read_text()
     facts = json.loads(text)

@@ -76,7 +76,7 @@ def test_version_1_takes_the_tightest_of_all_levels(tmp_path):
 
 
 @pytest.mark.parametrize("page", UNLIMITED)
-def test_no_limit_is_none(page, tmp_path):
+def test_an_unlimited_group_has_no_limit(page, tmp_path):
     files = version1(
         tmp_path / "1", memory={"memory/app/run/memory.limit_in_bytes": UNLIMITED[page]}
     )

@@ -18,7 +18,7 @@ def test_those_of_the_cpus_asked_for(tmp_path):
     assert [cache.cpus for cache in data_caches((9,), files)] == [(9,), (9,), tuple(range(8, 16))]
 
 
-def test_what_is_not_said_to_hold_data_is_left_out(tmp_path):
+def test_caches_not_declared_for_data_are_left_out(tmp_path):
     files = grow(tmp_path, cores=1)
     for index in (0, 1):
         (tmp_path / CPU / f"cpu0/cache/index{index}/type").unlink()

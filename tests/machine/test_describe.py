@@ -172,7 +172,7 @@ def test_siblings_by_their_older_name(tmp_path):
         ("sys/fs/cgroup/memory.max", "{}"),
     ],
 )
-def test_garbage_is_no_crash(path, text, garbage, tmp_path):
+def test_garbage_does_not_crash(path, text, garbage, tmp_path):
     machine = describe(grow(tmp_path, cores=2, more={path: text.format(garbage)}))
     assert [cpu.cpu for cpu in machine.cpus] == [0, 1]
     json.dumps(asdict(machine))

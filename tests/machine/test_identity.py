@@ -101,7 +101,7 @@ def test_a_name_from_the_kernel(tmp_path):
     assert (fact.value, fact.source, fact.confidence) == ("AMD EPYC 9654", "/proc/cpuinfo", "high")
 
 
-def test_unknown_is_no_name(tmp_path):
+def test_the_word_unknown_is_not_a_name(tmp_path):
     files = put(
         tmp_path,
         {

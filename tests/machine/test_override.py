@@ -26,7 +26,7 @@ def corrected(machine, *names):
     )
 
 
-def test_a_correction_makes_no_other_machine(tmp_path, write):
+def test_a_correction_does_not_make_another_machine(tmp_path, write):
     files = trees.merged_l3(tmp_path)
     plain, changed = describe(files), describe(files, write("[[cache]]\nlevel = 3\nsize = 0"))
     assert (plain.fingerprint, plain.environment) == (changed.fingerprint, changed.environment)
@@ -98,7 +98,7 @@ WRONG = [
 
 
 @pytest.mark.parametrize(("text", "message"), WRONG)
-def test_what_is_wrong_is_said_in_one_line(text, message, tmp_path, write):
+def test_an_error_is_said_in_one_line(text, message, tmp_path, write):
     with pytest.raises(BadArgument) as caught:
         describe(grow(tmp_path / "tree"), write(text))
     assert "\n" not in str(caught.value)

@@ -115,7 +115,7 @@ def test_a_mask_that_leaves_more_of_the_second_domain(tmp_path):
     assert place(machine, "compact", 8) == (3, 4, 5, 6, 7, 11, 12, 13)
 
 
-def test_a_sibling_stands_for_its_core_where_that_is_not_allowed(tmp_path):
+def test_a_sibling_stands_for_a_core_that_is_not_allowed(tmp_path):
     machine = describe(grow(tmp_path, cores=4, smt=2, allowed="1,4-7"))
     assert place(machine, None, None) == (1, 4, 6, 7)
     assert place(machine, None, 5) == (1, 4, 6, 7, 5)
@@ -142,7 +142,7 @@ QUOTAS = [
 
 @pytest.mark.parametrize("word", [None, "spread", "0-7"])
 @pytest.mark.parametrize(("limit", "count"), QUOTAS)
-def test_a_quota_bounds_what_is_not_asked_for_by_number(word, limit, count, tmp_path):
+def test_a_quota_bounds_threads_not_given_by_number(word, limit, count, tmp_path):
     machine = describe(grow(tmp_path, more={"sys/fs/cgroup/cpu.max": limit}))
     assert len(place(machine, word, None)) == len(place(machine, word, "all")) == count
     assert len(place(machine, word, 8)) == 8

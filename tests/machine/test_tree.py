@@ -7,7 +7,7 @@ from tests.cli.test_cli import errors_of
 from tests.machine.trees import put
 
 
-def test_what_is_missing_is_none(tmp_path):
+def test_a_missing_file_is_none(tmp_path):
     files = put(tmp_path, {"/sys/text": " word ", "/sys/number": "12", "/sys/hex": "0x10"})
     assert files.text("/sys/text") == "word"
     assert (
@@ -22,7 +22,7 @@ def test_what_is_missing_is_none(tmp_path):
 
 
 @pytest.mark.parametrize("word", ["²", "12a", "", "9" * 5000, f"{1 << 64}", f"0x{1 << 64:x}"])
-def test_what_is_no_number(tmp_path, word):
+def test_text_that_is_not_a_number(tmp_path, word):
     files = put(tmp_path, {"/sys/number": word, "/sys/table": f"a 1\nb: {word}\nc -1\nd\ne: 2 kB"})
     assert files.number("/sys/number") is count(word) is None
     assert files.table("/sys/table") == {"a": 1, "e": 2}
@@ -64,7 +64,7 @@ def test_the_root_is_the_running_system_unless_told(tmp_path, monkeypatch):
 
 
 @pytest.mark.parametrize("name", ["none", "file"])
-def test_a_root_that_is_no_folder(name, tmp_path, monkeypatch, capsys):
+def test_a_root_that_is_not_a_folder(name, tmp_path, monkeypatch, capsys):
     (tmp_path / "file").write_text("")
     monkeypatch.setenv("KVBENCH_ROOT", str(tmp_path / name))
     assert f"{tmp_path / name} is not a folder (name a copy of" in errors_of(

@@ -47,7 +47,7 @@ def chosen(faults: list[Fault], words: list[str]) -> list[Fault]:
 
 
 def show(faults: list[Fault], root: Path) -> int:
-    """The list. Exit code 1 where an edit does not fit."""
+    """Print the faults. Return exit code 1 if an edit does not fit."""
     gone = 0
     for fault in faults:
         path = root / fault.file
@@ -61,7 +61,7 @@ def show(faults: list[Fault], root: Path) -> int:
 
 
 def table(rows: list[Row], broken: dict[str, str]) -> int:
-    """Print what became of each, the worst last, and how many by room. Returns the exit code."""
+    """Print each fault's outcome, the worst last, and counts by room. Return the exit code."""
     order = (planting.UNSEEN, planting.NO_TIER, planting.CAUGHT)
     for row in sorted(
         rows, key=lambda row: order.index(row.outcome) if row.outcome in order else len(order)
@@ -81,7 +81,7 @@ def table(rows: list[Row], broken: dict[str, str]) -> int:
 
 
 def run(faults: list[Fault], copy: Copy, place: Path, rows: list[Row]) -> dict[str, str]:
-    """Fill rows. Returns the broken checks."""
+    """Plant the faults and fill rows with their outcomes. Return the broken checks."""
     begun = time.monotonic()
 
     def say(line: str) -> None:
@@ -106,7 +106,9 @@ def run(faults: list[Fault], copy: Copy, place: Path, rows: list[Row]) -> dict[s
 
 
 def tiers_for(faults: list[Fault]) -> list[str]:
-    """One in vectors is enough for most, and builds soonest; more where a fault asks for them."""
+    """Choose the tiers to build: scalar and one with vectors, which build soonest, and those that a
+    fault asks for.
+    """
     here = default_library().isas()
     asked = {fault.tier for fault in faults}
     return [tier for place, tier in enumerate(here) if place < 2 or tier in asked]

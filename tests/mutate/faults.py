@@ -1,4 +1,6 @@
-"""Faults: small edits that TOML files of this folder keep, and where each of them fits."""
+"""Faults are small edits in the TOML files of this folder. This module reads them and finds where
+each fits.
+"""
 
 import re
 import tomllib
@@ -8,30 +10,30 @@ from pathlib import Path
 
 FOLDER = Path(__file__).resolve().parent
 ROOT = FOLDER.parents[1]
-KINDS = ("pytest", "kvb-check", "verify")  # what a check may begin with
+KINDS = ("pytest", "kvb-check", "verify")  # a check begins with one of these
 _TOKEN = re.compile(r"\w+|[^\w\s]")
 _SPACE = r"(?:\s|\\\n)"  # also between the lines of a macro
 
 
 @dataclass(frozen=True)
 class Fault:
-    """One edit of one file, and the checks that ought to fail with it, the cheapest first."""
+    """One edit of one file, and the checks that should fail with it, the cheapest first."""
 
     name: str
     room: str
     file: str
-    find: str  # stands once in the file, whatever its white space
+    find: str  # occurs once in the file; white space does not count
     replace: str
     checks: tuple[str, ...] = ()
     tier: str = ""  # the instruction set that the fault needs
-    why: str = ""  # no check can see it here: the reason
+    why: str = ""  # the reason, if no check can see it here
 
     @property
     def in_c(self) -> bool:
         return self.file.startswith("kernels/")
 
     def edited(self, text: str) -> str | None:
-        """The file with the fault; None where the edit does not fit exactly once."""
+        """Return the file's text with the fault, or None if the edit does not fit exactly once."""
         found = list(pattern(self.find).finditer(text))
         if len(found) != 1:
             return None
@@ -40,8 +42,8 @@ class Fault:
 
 
 def pattern(find: str) -> re.Pattern[str]:
-    """Its tokens in this order, with any white space between them, and the comma that a formatter
-    of Python puts before a bracket which it moves to a line of its own.
+    """Return a pattern of the text's tokens in this order, with any white space between them. It
+    allows the comma that a formatter of Python puts before a bracket on a line of its own.
     """
     tokens = _TOKEN.findall(find)
     parts = [r"(?<!\w)" if re.match(r"\w", tokens[0]) else ""]
@@ -55,7 +57,7 @@ def pattern(find: str) -> re.Pattern[str]:
 
 
 def read(folder: Path = FOLDER) -> list[Fault]:
-    """Those of every file of the folder, in order."""
+    """Read the faults of every file of the folder, in order."""
     found = [fault for path in sorted(folder.glob("*.toml")) for fault in of_file(path)]
     names = [fault.name for fault in found]
     if twice := sorted({name for name in names if names.count(name) > 1}):

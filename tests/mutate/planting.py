@@ -1,4 +1,4 @@
-"""One fault after another: planted, built, checked, taken out again."""
+"""Plants one fault after another: plant, build, check, remove."""
 
 import time
 from collections.abc import Callable, Iterable, Iterator
@@ -13,14 +13,14 @@ UNBUILT, UNCHECKED = "does not build", "no sound check"
 UNSEEN, NO_TIER = "not to be seen here", "no such tier here"
 FINE = (CAUGHT, UNSEEN, NO_TIER)
 
-FIRST_LIMIT = 300  # s that a check may take without a fault
-# with a fault: so many times as long as without, and at least so many seconds
+FIRST_LIMIT = 300  # seconds that a check may take without a fault
+# limit with a fault: this many times the time without, and at least this many seconds
 SLOWER, LEAST = 4, 60
 
 
 @dataclass(frozen=True)
 class Row:
-    """What became of a fault. `by`: the check that failed, or why there is none."""
+    """The outcome of one fault. `by`: the check that failed, or the reason if none did."""
 
     fault: Fault
     outcome: str
@@ -30,20 +30,22 @@ class Row:
 
 @dataclass
 class Planting:
-    """`say` takes a line of progress. What failing commands said is kept in `logs`."""
+    """Plants faults in a copy. `say` takes a line of progress. `logs` keeps the output of failing
+    commands.
+    """
 
     copy: Copy
     say: Callable[[str], None]
     logs: Path
 
     def __post_init__(self) -> None:
-        self.times: dict[str, float] = {}  # s, of the checks that pass without a fault
-        self.broken: dict[str, str] = {}  # those that do not, and how they ended
+        self.times: dict[str, float] = {}  # seconds of the checks that pass without a fault
+        self.broken: dict[str, str] = {}  # the other checks, and how they ended
 
     # ---- without a fault -------------------------------------------------------------------------
 
     def prepare(self, faults: Iterable[Fault]) -> None:
-        """Run each check once on the copy as it is."""
+        """Run each check once on the unchanged copy."""
         checks = list(dict.fromkeys(check for fault in faults for check in fault.checks))
         for count, check in enumerate(checks, 1):
             ended = self.copy.run(self.copy.command(check), FIRST_LIMIT)
@@ -58,9 +60,7 @@ class Planting:
     # ---- with one --------------------------------------------------------------------------------
 
     def rows(self, faults: list[Fault], tiers: Iterable[str]) -> Iterator[Row]:
-        """C files first: Python's faults then need no build. Whatever happens, the file is
-        restored.
-        """
+        """Plant C faults first: Python's then need no build. The file is always restored."""
         ordered = sorted(faults, key=lambda fault: not fault.in_c)
         for count, fault in enumerate(ordered, 1):
             begun = time.monotonic()

@@ -1,5 +1,5 @@
-"""The runner on a made-up tree: what is caught, what is not, what no longer fits, and that nothing
-but the copy is touched.
+"""The runner on a made-up tree: it tells caught faults, missed faults and faults that no longer
+fit, and changes nothing but the copy.
 """
 
 import signal
@@ -75,7 +75,7 @@ def tree(tmp_path):
     return copy
 
 
-def test_what_becomes_of_each(tree, tmp_path, monkeypatch, capsys):
+def test_each_fault_has_its_outcome(tree, tmp_path, monkeypatch, capsys):
     monkeypatch.setattr(planting, "LEAST", 4)
     said = []
     work = Planting(tree, said.append, tmp_path / "logs")
@@ -113,7 +113,7 @@ def test_all_caught_is_fine(tree, tmp_path, capsys):
     assert capsys.readouterr().out.count("NO LONGER FITS") == 2
 
 
-def test_the_copy_is_made_what_the_tree_is(tree):
+def test_the_copy_equals_the_tree(tree):
     tree.write("sums.py", "broken")
     (tree.place / "more.py").write_text("")
     (tree.place / "build").mkdir()
@@ -127,8 +127,8 @@ def test_the_copy_is_made_what_the_tree_is(tree):
 
 
 def test_python_finds_the_package_of_the_copy(tmp_path):
-    """And the other packages of this Python: not the kvbench that is installed here, from wherever
-    it is called.
+    """It also finds the other packages of this Python. From any folder it takes the copy's kvbench,
+    not the installed one.
     """
     (tmp_path / "root" / "kvbench").mkdir(parents=True)
     (tmp_path / "root" / "kvbench" / "__init__.py").write_text("")
@@ -141,7 +141,7 @@ def test_python_finds_the_package_of_the_copy(tmp_path):
     assert copy.run([str(copy.python), "-c", program], 60).said == f"{copy.place / 'kvbench'}\n"
 
 
-def test_what_runs_out_of_time_ends_with_its_children(tree, tmp_path):
+def test_a_check_that_runs_out_of_time_ends_with_its_children(tree, tmp_path):
     program = (
         "import subprocess, sys; subprocess.run([sys.executable, '-c', 'import time; time.sleep(60)"
         "  # {0}'])"
@@ -177,7 +177,7 @@ def test_white_space_does_not_matter():
     assert not pattern("return x").search("returnx") and pattern("return x").search("return\n  x")
 
 
-def test_words_choose():
+def test_a_word_selects_faults():
     assert [each.name for each in chosen(FAULTS, ["caught second"])] == ["caught by the second"]
     assert [each.name for each in chosen(FAULTS, ["SUMS.py", "tier"])] == ["another tier"]
 
@@ -197,13 +197,13 @@ def test_words_choose():
         ),
     ],
 )
-def test_what_is_no_fault_is_said(row, said, tmp_path):
+def test_an_invalid_fault_is_named(row, said, tmp_path):
     (tmp_path / "x.toml").write_text(f"[[fault]]\n{row}\n")
     with pytest.raises(ValueError, match=f"x.toml: a: .*{said}"):
         read(tmp_path)
 
 
-def test_two_of_one_name_are_refused(tmp_path):
+def test_two_faults_of_one_name_are_refused(tmp_path):
     row = '[[fault]]\nname = "a"\nroom = "b"\nfile = "c"\nfind = "d"\nreplace = "e"\nwhy = "f"\n'
     (tmp_path / "x.toml").write_text(row)
     (tmp_path / "y.toml").write_text(row)

@@ -1,6 +1,4 @@
-"""A copy of the tree, with a Python and a library of its own: what is edited and run there never is
-the tree itself.
-"""
+"""A copy of the tree with its own Python and its own library. Only the copy is edited and run."""
 
 import importlib.util
 import os
@@ -25,7 +23,7 @@ _TOOLS = ("cmake", "ruff", "clang-format")
 
 @dataclass(frozen=True)
 class Ended:
-    """How a command ended. `code` is None where its time ran out."""
+    """How a command ended. `code` is None if it ran out of time."""
 
     code: int | None
     seconds: float
@@ -33,8 +31,8 @@ class Ended:
 
 
 class Copy:
-    """`root` is the tree, `place` the folder of the copy, `files` what is copied, from the root on.
-    `tiers`: those that the library is built with.
+    """A copy of the tree. `root`: the tree; `place`: the copy's folder; `files`: the files to copy,
+    relative to root; `tiers`: the tiers that the library is built with.
     """
 
     def __init__(
@@ -43,13 +41,13 @@ class Copy:
         self.root, self.place, self.files, self.wanted = root, place, files, tuple(tiers)
         self.library = place / "build" / "library"
         self.python = place / "build" / "venv" / "bin" / "python"
-        self._stale = set(_TARGETS)  # what is older than its C files
+        self._stale = set(_TARGETS)  # targets that are older than their C files
         self._configured = False
 
     # ---- files -----------------------------------------------------------------------------------
 
     def refresh(self) -> None:
-        """Make the copy what the tree is. A file that is the same keeps its time, so that little is
+        """Make the copy equal to the tree. An unchanged file keeps its time, so that little is
         built again.
         """
         wanted = {self.place / file for file in self.files}
@@ -78,8 +76,8 @@ class Copy:
 
     @staticmethod
     def _forget(path: Path) -> None:
-        """Drop what Python compiled: it would hold a file of the same second and size for the same
-        file.
+        """Remove the compiled file: Python would take it for a changed file of the same second and
+        size.
         """
         if path.suffix == ".py":
             folder = Path(importlib.util.cache_from_source(str(path))).parent
@@ -89,9 +87,9 @@ class Copy:
     # ---- Python and the library ------------------------------------------------------------------
 
     def furnish(self) -> None:
-        """A Python that has the packages of this one, and finds kvbench in the copy alone: an
-        editable install is a .pth file, and Python reads none of a folder that another .pth file
-        names.
+        """Make a Python that has this one's packages, and finds kvbench only in the copy. An
+        editable install is a .pth file, and Python ignores .pth files in folders that another .pth
+        file names.
         """
         folder = self.place / "build" / "venv"
         if not self.python.exists():
@@ -114,7 +112,9 @@ class Copy:
             path.symlink_to(target)
 
     def build(self, program: bool = False) -> Ended | None:
-        """The library, and the check program where asked for. None: nothing was to be done."""
+        """Build the library and, if asked, the check program. Return None if nothing had to be
+        built.
+        """
         wanted = [name for name in _TARGETS[: 1 + program] if name in self._stale]
         if not wanted or not (self.place / "kernels").exists():
             return None
@@ -134,7 +134,9 @@ class Copy:
         return ended
 
     def tiers(self) -> list[str]:
-        """Of the copy's library on this CPU, once it is sure that the copy's Python leads there."""
+        """Return the tiers of the copy's library on this CPU. Stop if the copy's Python leads
+        elsewhere.
+        """
         program = (
             "import kvbench, kvbench.native as n; l = n.default_library();"
             "print(kvbench.__file__, l.path, *l.isas(), sep='\\n')"
@@ -160,8 +162,8 @@ class Copy:
         return [*begin[kind], *words]
 
     def run(self, command: list[str], limit: float) -> Ended:
-        """In the copy, by itself: at its limit, or when we are interrupted, it ends with all that
-        it began.
+        """Run a command in the copy, in its own session. At its limit, or on an interruption, end
+        it and all its children.
         """
         begun, code = time.monotonic(), None
         with tempfile.TemporaryFile("w+", errors="replace") as said:
@@ -197,7 +199,7 @@ class Copy:
 
 
 def listed(root: Path) -> list[str]:
-    """What git knows of the tree, and what it would not ignore."""
+    """Return the files that git tracks, and the untracked ones that it does not ignore."""
     command = ["git", "ls-files", "--cached", "--others", "--exclude-standard", "-z"]
     done = subprocess.run(command, cwd=root, check=False, capture_output=True, text=True)
     if done.returncode != 0:

@@ -145,7 +145,7 @@ def test_misuse(pool, pair, share, said):
     assert caught.value.hint and pool.free == 5 and not two.length
 
 
-def test_what_a_ring_has_overwritten_is_not_shared(pool):
+def test_rows_that_a_ring_overwrote_are_not_shared(pool):
     with cache_of(pool, capacity=16, window=16) as one:
         with cache_of(pool, one.arena, capacity=16, window=16) as two:
             one.bulk(*rows(12, 2, 1, 17, HEADS, DIM))

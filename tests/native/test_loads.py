@@ -68,7 +68,7 @@ def test_a_load_beside_a_run(arena, team, load):
         ("pause", 10**400, "load: pause is 1000"),
     ],
 )
-def test_what_no_load_is(arena, team, load, field, value, words):
+def test_things_that_are_not_a_load(arena, team, load, field, value, words):
     with read_of(team, arena) as task, pytest.raises(BadArgument, match=words) as raised:
         team.run(task, load=replace(load, **{field: value}))
     assert raised.value.hint and "\n" not in raised.value.args[0]

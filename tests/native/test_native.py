@@ -247,7 +247,7 @@ def test_a_series_keeps_its_tasks(library):
             team.run(series)
 
 
-def test_what_a_series_is_not_made_of(library, copies):
+def test_tasks_that_a_series_refuses(library, copies):
     with Arena(64) as arena, read_task(library, arena, 1) as task:
         calls = {
             "1 kinds for 2 tasks": ((task, task), [0], 1),

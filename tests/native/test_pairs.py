@@ -186,7 +186,7 @@ def test_a_cache_that_grows(layout, pair, rows):
         assert not after.arena.view().any()
 
 
-def test_a_pair_of_one_and_the_same_is_written_plainly():
+def test_a_pair_of_equal_dtypes_is_written_as_one():
     with kvbench.Cache(2, 192, 8, dtype="f16+f16") as cache:
         assert cache.dtype == "f16" and repr(cache).startswith("<Cache head f16, 1 x 2 x 192, ")
     with kvbench.Cache(2, 192, 8, dtype="q8_0+q4_0", v_dim=128) as cache:
@@ -206,13 +206,13 @@ def test_a_pair_of_one_and_the_same_is_written_plainly():
         ("f16 + i8", "'f16 ' is not known"),
     ],
 )
-def test_what_is_no_pair(dtype, said):
+def test_words_that_are_not_a_pair(dtype, said):
     with pytest.raises(BadArgument, match=said):
         kvbench.Cache(1, 8, 8, dtype=dtype)
 
 
 @pytest.mark.parametrize("v_dim", [0, -1, 1.5, "64"])
-def test_what_is_no_width(v_dim):
+def test_numbers_that_are_not_a_width(v_dim):
     with pytest.raises(BadArgument, match="v_dim is"):
         kvbench.Cache(1, 8, 8, v_dim=v_dim)
 
@@ -240,7 +240,7 @@ def test_rows_of_another_width_are_refused(rows):
         ("dot", ("f32", "i8")),
     ],
 )
-def test_a_pair_that_a_variant_has_not(variant, pair, rows):
+def test_a_pair_that_a_variant_lacks(variant, pair, rows):
     k, v, q = rows((96, 96))
     said = f"variant {variant} has no kernel for (K of {pair[0]}|V of {pair[1]})"
     with cache_of("head", pair, (96, 96)) as cache:

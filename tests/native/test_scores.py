@@ -61,7 +61,7 @@ def test_a_ring_keeps_them_until_it_is_full(data):
             cache.decode(q)
 
 
-def test_a_cache_that_keeps_them_is_no_ring():
+def test_a_cache_that_keeps_them_is_not_a_ring():
     assert kvbench.Cache.planned(1, 8, 16, window=4).ring == 1
     assert kvbench.Cache.planned(1, 8, 16, window=4, kept=2).ring == 0
 

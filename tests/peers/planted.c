@@ -1,5 +1,5 @@
-/* Decode attention over float32 K and V, [kv_heads][tokens][dim], with one fault of four. Heads are
- * split over a team of threads that spin between calls. */
+/* Decode attention over float32 K and V, [kv_heads][tokens][dim], with one planted fault or none.
+ * Heads are split over a team of threads that spin between calls. */
 #include <math.h>
 #include <pthread.h>
 #include <sched.h>
@@ -13,9 +13,9 @@ enum { SLEEPS = 1, TWICE = 2, SINGLE = 3 };
 typedef struct {
     int mode, threads, q_heads, kv_heads, tokens, dim;
     long sleep_ns;
-    const float *q, *k, *v, *again_k, *again_v; /* of this call */
+    const float *q, *k, *v, *again_k, *again_v; /* arguments of this call */
     float *out;
-    float *scores, *waste; /* [kv_heads][tokens]; [kv_heads][dim], which nobody reads */
+    float *scores, *waste; /* [kv_heads][tokens]; [kv_heads][dim], never read */
     atomic_int turn, done;
 } engine;
 

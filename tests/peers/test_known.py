@@ -80,7 +80,7 @@ def test_a_module_that_ends_python_is_left_out(outside, name):
 
 
 @pytest.mark.parametrize("names", [["leaves"], ["interrupts", "raises"]])
-def test_where_nobody_is_left_it_is_refused_at_once(outside, tmp_path, names):
+def test_without_any_engine_left_it_is_refused_at_once(outside, tmp_path, names):
     done = called(
         outside,
         "peers",

@@ -101,7 +101,7 @@ def test_all_have_a_record_in_each_launch(outcome):
     assert skip.facts == {"engine": "gone"} and "ModuleNotFoundError" in skip.detail
 
 
-def test_what_is_right_is_measured_beside_ours(outcome):
+def test_a_right_engine_is_measured_beside_ours(outcome):
     for engine, own in ((OURS, {"core", "again"}), (BUILDS[0], set())):
         for record in records(outcome, engine):
             assert not record.error and 0 < record.max_abs_err < 1e-6 and record.slices == 9

@@ -33,7 +33,7 @@ def spinning(process):
     return [each for each in process.children(recursive=True) if "python" in each.name()]
 
 
-def test_what_an_engine_forks_is_stopped_with_it_and_ends_with_it():
+def test_a_fork_of_an_engine_stops_and_ends_with_it():
     own = psutil.Process()
     before = {*own.children(recursive=True)}
     cpus = tuple(os.sched_getaffinity(0))
@@ -46,7 +46,7 @@ def test_what_an_engine_forks_is_stopped_with_it_and_ends_with_it():
     assert not [each for each in own.children() if each not in before]
 
 
-def test_what_has_left_the_group_ends_too():
+def test_a_process_that_left_the_group_ends_too():
     own, cpus = psutil.Process(), tuple(os.sched_getaffinity(0))
     before = {*own.children(recursive=True)}
     with Process("leaving", fakes.Leaving, "", cpus, PATIENCE) as process:
@@ -57,7 +57,7 @@ def test_what_has_left_the_group_ends_too():
 
 
 @pytest.mark.parametrize("state", ["stopped", "running"])
-def test_nothing_is_left_where_who_began_it_is_killed(state):
+def test_nothing_is_left_if_the_parent_is_killed(state):
     with subprocess.Popen([sys.executable, "-c", BEGIN, state], stdout=subprocess.PIPE) as process:
         assert process.stdout.readline() == b"begun\n"
         whole = psutil.Process(process.pid).children(recursive=True)
@@ -74,7 +74,7 @@ def test_nothing_is_left_where_who_began_it_is_killed(state):
         (os.devnull, f"{os.devnull}: Permission denied"),
     ],
 )
-def test_what_is_no_python_is_told_with_what_helps(python, said):
+def test_a_path_that_is_not_a_python_is_told_with_a_hint(python, said):
     found = known("numpy", python=python)
     assert said in found.lacking and "give a Python that has numpy" in found.lacking
     assert "\n" not in found.lacking and not found.version

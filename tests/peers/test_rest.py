@@ -99,7 +99,7 @@ def test_no_process_is_left(ended):
         (["--engine", "numpy", "--neighbour"], "--neighbour is of kvbench's own kernels"),
     ],
 )
-def test_what_it_does_not_go_with(more, said, capsys):
+def test_options_that_do_not_go_with_it(more, said, capsys):
     assert said in errors_of(capsys, "profile", "decode", *SIZES.split(), *more)
 
 

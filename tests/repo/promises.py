@@ -1,8 +1,8 @@
-"""What each command of the pages must end in: what it prints, what it writes, its exit code.
+"""What each command of the pages must do: what it prints, what it writes, and its exit code.
 
-A command whose measuring takes long is made short for the test: by fewer and shorter samples
-(`more`), or by a situation of tests/cli/test_exit_codes.py (`how`), in which visits are played.
-What it is to show stays the same.
+If a command measures for long, the test makes it short. It takes fewer and shorter samples
+(`more`), or a situation of tests/cli/test_exit_codes.py (`how`) in which visits are played. The
+command must still show the same.
 """
 
 import tempfile
@@ -21,13 +21,13 @@ BRIEF = ("--samples", "1", "--sample-time", "0.001")
 
 
 def scored(patch, folder):
-    """As played, by rates of which a score can be made."""
+    """Play visits at rates of which a score can be made."""
     unwatched(patch, folder)
     patch.setattr("kvbench.runner.launch", scores.played)
 
 
 def modelled(patch, folder):
-    """The model that results/engine.py writes, without its numbers."""
+    """Write the model of results/engine.py, without its numbers."""
     sizes = engine.Sizes()
     facts = {
         "context_length": sizes.context,
@@ -42,7 +42,7 @@ def modelled(patch, folder):
 
 
 def gated(patch, folder):
-    """Two builds of one code stand in for the revisions, and their visits are played."""
+    """Let two builds of the same code stand in for the revisions, and play their visits."""
     own = Path(tempfile.mkdtemp(dir=folder))
     real, sides = kvbench.gate.sides, [str(_library(own / name, name)) for name in ("one", "other")]
     patch.setattr(
@@ -52,7 +52,7 @@ def gated(patch, folder):
 
 
 def halved(patch, folder):
-    """Of the sweep before it, half of the visits are lost; those that are made anew are played."""
+    """Remove half of the visits of the sweep before it; play those that are made again."""
     played(patch, folder)
     journal = folder / "runs" / "small" / "journal.jsonl"
     lines = journal.read_text().splitlines(keepends=True)
@@ -60,13 +60,13 @@ def halved(patch, folder):
 
 
 def built(patch, folder):
-    """Two files stand in for libraries of ggml, and visits are played."""
+    """Let two files stand in for libraries of ggml, and play visits."""
     _libraries(folder)
     played(patch, folder)
 
 
 def rivalled(patch, folder):
-    """The same, in turn; and two interpreters that say that they have vLLM."""
+    """Do as built(), for visits in turn; and add two interpreters that claim to have vLLM."""
     libraries = _libraries(folder)
     for library in libraries.values():
         python = library.parent / "bin" / "python"
@@ -92,8 +92,8 @@ STAGED = (gated, modelled, built, rivalled)  # in earnest, too: no test has what
 
 @dataclass(frozen=True)
 class Promise:
-    """`shows`: patterns of its standard output. `writes`: patterns by file. `after`: commands that
-    it goes on from.
+    """The promise of a command. `shows`: patterns of its standard output. `writes`: patterns by
+    file. `after`: commands that must run before it.
     """
 
     shows: tuple[str, ...]
@@ -105,7 +105,7 @@ class Promise:
 
 
 def measured(*shows, **more):
-    """A sweep that ends in the main answers."""
+    """Promise a sweep that ends in the main answers."""
     return Promise(
         (r"Fastest decode +\S+ ", r"Memory +[\d.]+ GB/s", *shows), **{"how": played} | more
     )

@@ -1,4 +1,4 @@
-"""What the build makes of the compiler, the flags and the C library that it is given."""
+"""How the build reacts to the given compiler, flags and C library."""
 
 import json
 import os
@@ -15,7 +15,7 @@ FAST = "-Ofast -ffast-math -funsafe-math-optimizations -ffinite-math-only -fno-s
 
 
 def configured(folder, *options, **environment):
-    """CMake's exit code and words, and what will compile each source."""
+    """Configure with CMake: return its exit code, its output, and the commands for each source."""
     cmake = shutil.which("cmake") or str(ROOT / "build" / "venv" / "bin" / "cmake")
     options = ["-G", "Unix Makefiles", "-DCMAKE_EXPORT_COMPILE_COMMANDS=ON", *options]
     clean = {
@@ -48,8 +48,8 @@ def test_a_compiler_that_is_none_is_named(compiler, tmp_path):
     assert done.returncode and done.stderr.decode().startswith(line)
 
 
-def test_words_behind_the_compiler_are_kept(tmp_path):
-    """Also when CMake is called again without CC."""
+def test_options_after_the_compiler_are_kept(tmp_path):
+    """They are also kept if CMake is called again without CC."""
     assert configured(tmp_path, CC="env cc -DWORD")[0] == 0
     code, said, commands = configured(tmp_path)
     assert (
@@ -61,8 +61,8 @@ def test_words_behind_the_compiler_are_kept(tmp_path):
 
 @pytest.mark.parametrize("kind", ["Release", "None"])
 def test_fast_math_from_outside_changes_nothing(kind, tmp_path):
-    """Neither a source's arithmetic nor, as gcc's crtfastmath.o would, that of who loads the
-    library.
+    """It changes neither a source's arithmetic nor, as gcc's crtfastmath.o would, the arithmetic of
+    the process that loads the library.
     """
     asked = [f"-DCMAKE_BUILD_TYPE={kind}", "-DKVB_CHECK=ON"]
     _, _, commands = configured(
@@ -83,9 +83,9 @@ def test_fast_math_from_outside_changes_nothing(kind, tmp_path):
 
 
 @pytest.mark.skipif(not shutil.which("musl-gcc"), reason="no musl-gcc: apt install musl-tools")
-def test_musl_has_all_that_is_called(tmp_path):
-    """The dispatcher with the scalar tier is linked; the other tiers, which call nothing else, are
-    read only.
+def test_musl_has_every_function_that_is_called(tmp_path):
+    """The dispatcher is linked with the scalar tier. The other tiers call nothing else; their code
+    is only read.
     """
     objects = []
     for words in configured(tmp_path, CC="musl-gcc")[2]:

@@ -1,5 +1,5 @@
-"""The faults of tests/mutate/*.toml fit the code of now. Whoever moves the code mends its edit in
-the same commit.
+"""The faults of tests/mutate/*.toml fit today's code. If you change code that a fault edits, change
+the fault in the same commit.
 """
 
 import re
@@ -43,7 +43,7 @@ def test_an_edit_fits_once_and_changes_something(fault):
         compile(fault.edited(text), fault.file, "exec")
 
 
-def test_checks_name_what_there_is():
+def test_checks_name_tests_that_exist():
     known = C_TESTS.findall((ROOT / "tests" / "check" / "check.c").read_text())
     assert known, "or the pattern is no longer that of the table"
     for fault in FAULTS:
@@ -53,8 +53,8 @@ def test_checks_name_what_there_is():
 
 
 def unknown(check, c_tests):
-    """What it names and nothing is called. The words of -k stand somewhere in the files, but for
-    parameters, as head-f16.
+    """Return what the check names although nothing has that name. Each word of -k must occur in the
+    files, except parameters such as head-f16.
     """
     kind, *words = shlex.split(check)
     if kind == "kvb-check":

@@ -1,6 +1,6 @@
-"""The workflows of results/gate-your-engine.md, run as they stand. Repositories of a few lines
-stand in for llama.cpp and for somebody's kernel, and visits are played. Of ggml itself this was
-tried by hand: it takes minutes to build.
+"""The workflows of results/gate-your-engine.md run exactly as printed there. Small repositories
+stand in for llama.cpp and for a user's kernel, and visits are played. With ggml itself this was
+tried by hand, because ggml takes minutes to build.
 """
 
 import os
@@ -30,7 +30,7 @@ EACH = pytest.mark.parametrize("workflow", FILES, ids=["engine", "plugin"])
 
 
 def gating(workflow):
-    """The step that gates: its script."""
+    """Return the script of the step that runs the gate."""
     steps = yaml.safe_load(workflow)["jobs"]["gate"]["steps"]
     (script,) = [step["run"] for step in steps if "kvbench gate" in step.get("run", "")]
     return script
@@ -48,7 +48,7 @@ def test_the_service_would_take_it(workflow, tmp_path):
 
 @EACH
 def test_it_builds_both_and_ends_as_the_gate_does(workflow, tmp_path):
-    """A pull request with one commit, whose side is a tenth slower."""
+    """A pull request has one commit, which makes its side a tenth slower."""
     project, path = tmp_path / "project", tmp_path / "bin"
     for folder in (project, path):
         folder.mkdir()
@@ -84,7 +84,7 @@ def test_it_builds_both_and_ends_as_the_gate_does(workflow, tmp_path):
 
 
 @EACH
-def test_only_what_is_unclear_leaves_the_job_green(workflow):
+def test_only_an_unclear_verdict_leaves_the_job_green(workflow):
     for code in Exit:
         script = f"kvbench() {{ return {int(code)}; }}\n{gating(workflow)}"
         given = {"GITHUB_STEP_SUMMARY": "x", "BASE": "main"}

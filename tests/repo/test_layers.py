@@ -1,5 +1,5 @@
-"""The house rules of the package, read from its source: who imports whom, who prints, where words
-are spelled.
+"""The house rules of the package, read from its source: which module imports which, which module
+prints, and where words are spelled.
 """
 
 import ast
@@ -40,8 +40,8 @@ HOMES = {
 
 
 def module_of(path: Path) -> str:
-    """The part of the package a file belongs to: "native" for native/cache.py, "" for the package
-    itself.
+    """Return the part of the package that a file belongs to: "native" for native/cache.py, "" for
+    files of the package itself.
     """
     first = path.relative_to(PACKAGE).parts[0]
     return first.removesuffix(".py").replace("__init__", "")
@@ -53,7 +53,7 @@ def nodes(path: Path) -> list[ast.AST]:
 
 
 def imports(path: Path) -> Iterator[str]:
-    """Dotted names of everything a file imports, wherever in the file it does."""
+    """Return the dotted names of everything that a file imports, anywhere in the file."""
     for node in nodes(path):
         if isinstance(node, ast.Import):
             yield from (alias.name for alias in node.names)
@@ -78,15 +78,15 @@ def calls(path: Path) -> Iterator[str]:
 
 
 @pytest.mark.parametrize("path", FILES, ids=lambda path: str(path.relative_to(PACKAGE)))
-def test_native_alone_calls_the_library(path):
-    """What cffi hands out has no types: elsewhere mypy would let anything pass."""
+def test_only_native_calls_the_library(path):
+    """Values from cffi have no types, so mypy could not check the modules that use them."""
     if module_of(path) != "native":
         used = {node.attr for node in nodes(path) if isinstance(node, ast.Attribute)}
         assert not used & {"ffi", "lib"}
 
 
 @pytest.mark.parametrize("path", FILES, ids=lambda path: str(path.relative_to(PACKAGE)))
-def test_imports_point_down(path):
+def test_modules_import_only_from_lower_ranks(path):
     user = module_of(path)
     assert user in RANK, f"{user} has no rank"
     for name in imports(path):
@@ -118,16 +118,16 @@ def test_only_the_command_line_speaks():
             assert "sys.argv" not in path.read_text(), path
 
 
-def test_all_that_is_said_passes_one_door():
+def test_one_module_prints_everything():
     said = [
         path.name for path in FILES if {"click.echo", "click.secho", "print"} & set(calls(path))
     ]
     assert said == ["_streams.py"]
 
 
-def test_words_are_asked_for():
-    """No list of layouts, dtypes or tiers stands in Python: two of its words in one literal would
-    be one.
+def test_words_come_from_the_library():
+    """No Python file may list layouts, dtypes, tiers or variants. Two such words in one literal
+    count as a list.
     """
     library = default_library()
     lists = [set(library.words(kind)) for kind in ("layout", "dtype", "isa", "variant")]

@@ -1,5 +1,5 @@
-"""Lines end at column 100 in every file that somebody writes, and files are short enough to be
-read. Functions are held by ruff: at most 25 statements.
+"""In every file written by hand, lines end at column 100, and files are short. Ruff limits
+functions to 25 statements.
 """
 
 import json
@@ -25,8 +25,8 @@ LENGTHS = [("kernels/abi.h", 500), ("*.[ch]", 300), ("*.py", 450)]  # of files: 
 
 
 def written():
-    """Name and lines of every text file that git does not ignore; of a notebook, those of its
-    cells.
+    """Return name and lines of every text file that git does not ignore. Of a notebook these are
+    its cells' lines.
     """
     ignored = {line.strip("/") for line in (ROOT / ".gitignore").read_text().splitlines()} | {
         ".git"
@@ -65,7 +65,7 @@ def test_lines_end_at_column_100():
 
 
 def test_every_exemption_is_needed():
-    """But for links, which come and go."""
+    """Exemptions for links are not checked, because links come and go."""
     for files, words, why in EXEMPT:
         long = (
             line

@@ -1,4 +1,4 @@
-"""What make says while it works: from the first second, with times, and where it failed."""
+"""What make prints while it works: from the first second, with times, and why it fails."""
 
 import os
 import re
@@ -19,7 +19,7 @@ Collecting numpy>=1.26 (from kvbench==0.1.0)
 
 
 def made(tmp_path, said, code, target="wheel", **variables):
-    """What make prints where pip says `said` and ends with `code`."""
+    """Run make with a pip that prints `said` and ends with `code`."""
     folder = tmp_path / "a b"
     folder.mkdir()
     (folder / "Makefile").write_text((ROOT / "Makefile").read_text())
@@ -60,7 +60,7 @@ def test_installing_is_said(tmp_path):
     assert done.stdout.splitlines()[1].endswith("installing packages")
 
 
-def test_where_pip_fails_its_last_lines_are_shown(tmp_path):
+def test_if_pip_fails_its_last_lines_are_shown(tmp_path):
     done = made(tmp_path, PIP + "error: no space left\n", 1)
     assert done.returncode
     assert "error: no space left" in done.stdout + done.stderr

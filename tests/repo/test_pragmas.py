@@ -1,4 +1,4 @@
-"""What one compiler is told in its own words, the other is told, too."""
+"""A pragma for one compiler has its counterpart for the other."""
 
 import re
 from pathlib import Path
@@ -7,8 +7,8 @@ KERNELS = Path(__file__).parents[2] / "kernels"
 
 
 def test_loops_are_unrolled_by_one_macro():
-    """Clang takes gcc's pragma without a word and does not heed it: decodes then took up to five
-    times as long.
+    """Clang accepts gcc's pragma silently and ignores it: decodes then took up to five times as
+    long.
     """
     pragma = re.compile(r"(_Pragma|#pragma|KVB_PRAGMA).*unroll")
     assert {path.name for path in KERNELS.rglob("*.[ch]") if pragma.search(path.read_text())} == {

@@ -1,4 +1,4 @@
-"""What this project is asked to have: a row for each promise, with a call and its known answer.
+"""What this project must offer: a table with a call and its known answer for each promise.
 
 Answers are written by hand or computed by NumPy. Whoever drops something edits this table.
 """
@@ -35,7 +35,7 @@ def words(kind):
 
 
 def kernels(op):
-    """Layouts, dtypes and variants of the kernels of an op."""
+    """Return layouts, dtypes and variants of the kernels of an op."""
     found = [kernel for kernel in default_library().kernels() if kernel.op == op]
     return tuple({getattr(kernel, name) for kernel in found} for name in ("layout", "dtype"))
 
@@ -84,7 +84,7 @@ def rows(*shape, seed=0):
 
 
 def kv_heads_of(q_heads, kv_heads, asked):
-    """Which KV head each of these query heads reads: its V has the head's number everywhere."""
+    """Return which KV head each of these query heads reads: every V of a head holds its number."""
     numbers = np.broadcast_to(np.arange(kv_heads, dtype=np.float32)[:, None], (kv_heads, 16))
     with kvbench.Cache(kv_heads, 16, 4) as cache:
         cache.append(rows(1, kv_heads, 16), numbers[None])
@@ -92,7 +92,7 @@ def kv_heads_of(q_heads, kv_heads, asked):
 
 
 def block_and_offset(token, table):
-    """Where a token of a paged cache lies."""
+    """Return the block and the offset of a token in a paged cache."""
     with kvbench.Cache(1, 16, 16 * 256, layout="paged", block_tokens=16) as cache:
         cache.table[0, : len(table)] = table
         block, left = divmod(cache.place(token, 0)[0], cache.struct.k.seq_stride)
@@ -100,7 +100,7 @@ def block_and_offset(token, table):
 
 
 def ring():
-    """Tokens that a ring of 8 still has when it was given 11, by what their keys say."""
+    """Return the tokens that a ring of 8 holds after 11 were stored, read from their keys."""
     with kvbench.Cache(1, 16, 8, window=8) as cache:
         for token in range(11):
             cache.append(np.full((1, 1, 16), token, np.float32), rows(1, 1, 16))
@@ -108,7 +108,7 @@ def ring():
 
 
 def windowed(window):
-    """How far a decode of the last `window` of 20 tokens is from float64 attention on these."""
+    """Return whether a decode of the last `window` of 20 tokens equals float64 attention."""
     k, v, q = rows(1, 20, 1, 16, seed=1), rows(1, 20, 1, 16, seed=2), rows(1, 1, 16, seed=3)
     with kvbench.Cache(1, 16, 32, window=window) as cache:
         cache.bulk(k, v)
@@ -120,7 +120,9 @@ def windowed(window):
 
 
 def lengths_of_a_life():
-    """After 6 tokens, 2 that are taken back, and a reset; and whether there was room for more."""
+    """Return the lengths after 6 tokens, after 2 are taken back and after a reset; and whether
+    there was room for more.
+    """
     with kvbench.Cache(1, 16, 6) as cache:
         cache.bulk(rows(1, 6, 1, 16), rows(1, 6, 1, 16))
         full, lengths = cache.would_overflow(), [cache.length]
@@ -131,7 +133,7 @@ def lengths_of_a_life():
 
 
 def advanced():
-    """A token that was written earlier counts again after advance()."""
+    """Return whether a token that was written earlier counts again after advance()."""
     with kvbench.Cache(1, 16, 8) as cache:
         cache.bulk(rows(1, 3, 1, 16), rows(1, 3, 1, 16))
         before = cache.numpy()[0].copy()
@@ -141,8 +143,8 @@ def advanced():
 
 
 def pooled():
-    """Two sequences that share the two blocks of a prefix of 8 and have a block each behind it:
-    blocks that are free, of 8, with both, with one of them, and with none.
+    """Two sequences share the two blocks of a prefix of 8 tokens, and each has one more block.
+    Return how many of 8 blocks are free with both, with one and with no sequence.
     """
     pool, free = kvbench.native.Blocks(8), []
     shape = {"layout": "paged", "block_tokens": 4, "blocks": pool}
@@ -158,8 +160,8 @@ def pooled():
 
 
 def scaled():
-    """Keys of 1,000 in e4m3, whose largest number is 448: alone, and divided by a scale of all
-    K.
+    """Store keys of 1,000 in e4m3, whose largest number is 448: as they are, and divided by one
+    scale of all K.
     """
     found = []
     for tensor in (None, (4.0, 1.0)):
@@ -170,7 +172,7 @@ def scaled():
 
 
 def overflow():
-    """What a cache of four tokens says of a fifth, and its length then."""
+    """Return the length of a cache of four tokens after it has refused a fifth."""
     with kvbench.Cache(1, 16, 4) as cache:
         cache.bulk(rows(1, 4, 1, 16), rows(1, 4, 1, 16))
         with pytest.raises(BadArgument, match="more than the capacity of 4"):
@@ -179,7 +181,9 @@ def overflow():
 
 
 def prefix_reuse():
-    """Whether an answer after a rollback to a prefix is that of a cache that had no other rest."""
+    """Return whether, after a rollback to a prefix, answers are those of a cache that never held
+    more.
+    """
     k, v = rows(1, 9, 2, 16, seed=4), rows(1, 9, 2, 16, seed=5)
     q = rows(1, 4, 16, seed=6)
     with kvbench.Cache(2, 16, 16) as reused, kvbench.Cache(2, 16, 16) as fresh:
@@ -217,7 +221,7 @@ CACHE = {
 
 @cache
 def said(*arguments):
-    """What a command prints."""
+    """Return what a command prints."""
     out = io.StringIO()
     with redirect_stdout(out):
         assert call(*arguments) == 0
@@ -232,7 +236,7 @@ QWEN = ("qwen3-0.6b", "--context", "1024", "--dtype", "f32")
 
 
 def arena():
-    """Bytes of a decoder's arena; and whether each of its buffers ends before the next begins."""
+    """Return the bytes of a decoder's arena, and whether each buffer ends before the next one."""
     found = size("map", *QWEN, "--map")
     apart = pairwise(found["buffers"])
     return found["total"], all(one["end"] <= other["offset"] for one, other in apart)
@@ -258,14 +262,14 @@ SIZES = {
 
 
 def of_kept_run(pattern):
-    """What the report of a kept run says, as a text."""
+    """Return the text that a pattern finds in a kept run's report."""
     found = re.search(pattern, said("report", QUICK, "--format", "md"))
     return found and " ".join(found[1].split())
 
 
 def placed():
-    """Whether each decode of a kept run lies under its roof or is said to be above it, by the
-    roofline: the rate of its products is what its intensity allows at its bandwidth.
+    """Return whether a kept run's decodes lie on the roofline: each rate of products is what the
+    intensity allows at the bandwidth.
     """
     points = kvbench.load(QUICK).frame("points")
     decodes = points[(points["op"] == "decode") & points["gbps"].notna()]

@@ -8,11 +8,8 @@ import csv
 import re
 import shlex
 
-import numpy as np
 import pytest
 
-import kvbench
-from kvbench.report.words import paragraphs
 from tests.cli.test_cli import output_of
 from tests.raw import ROOT
 from tests.report.texts import plain_text
@@ -39,7 +36,6 @@ PRINTED = (
 )
 
 # A file, and what stands around a list of sentences that a page has.
-ENGINES = r"\nThe page says of them:\n\n(.*?)\n\n(?=\S)"
 SAID = (("results/README.md", r"\nFrom \[a `quick` run\].*?:\n\n(.*?)\n\n(?=\S)"),)
 
 
@@ -86,58 +82,6 @@ def rounded(text):
 
 
 # ---- computed ------------------------------------------------------------------------------------
-
-
-BITS = {"i8": "8 bits", "q8_0": "8 bits", "q4_0": "4 bits"}
-ROWS = {
-    "ggml, position-major": "ggml position",
-    "ggml, head-major": "ggml head",
-    "ik_llama.cpp, position-major": "ik_llama position",
-    "ik_llama.cpp, head-major": "ik_llama head",
-    "vLLM": "vllm",
-    "ONNX Runtime": "onnxruntime",
-    "OpenVINO": "openvino",
-    "PyTorch, two products": "torch_bmm",
-    "PyTorch, scaled dot product attention": "torch_sdpa",
-    "NumPy": "numpy",
-}
-
-
-@pytest.fixture(scope="module")
-def beside():
-    return kvbench.load(RESULTS / "zen5-kvm-2" / "peers").findings()
-
-
-def test_the_table_of_engines(beside):
-    """Times of the fastest of ours that each engine takes, by format: geometric mean of the
-    cells.
-    """
-    found = beside.peers
-    found = found[~found["engine"].isin(["kvbench", "again"]) & found["times"].notna()]
-    layout = found["layout"].where(found["engine"].isin(["ggml", "ik_llama"]), "")
-    logs = np.log(found["times"].astype(float)).groupby(
-        [(found["engine"] + " " + layout).str.strip(), found["dtype"].replace(BITS)]
-    )
-    means = np.exp(logs.mean())
-    text = (ROOT / "suites" / "README.md").read_text()
-    table = re.search(r"(\| engine \| f32 .*?\n)\n", text, re.DOTALL)[1]
-    (_, *formats), _, *rows = (
-        [cell.strip() for cell in line.strip("|").split("|")] for line in table.splitlines()
-    )
-    assert {row for row, *_ in rows} == {*ROWS}
-    for row, *cells in rows:
-        for bits, cell in zip(formats, cells, strict=True):
-            known = means.get((ROWS[row], bits))
-            assert cell == (
-                "-" if known is None else f"{known:.0f}" if known >= 10 else f"{known:.1f}"
-            ), (row, bits)
-
-
-def test_the_words_on_engines(beside):
-    """Each line stands in the run's own summary."""
-    page = flat(" ".join(paragraphs("peers", "summary", beside.beside)))
-    _, *lines = re.split(r"^- ", quoted("suites/README.md", ENGINES), flags=re.MULTILINE)
-    assert lines and all(flat(line) in page for line in lines)
 
 
 WORDS = ("no", "one", "two", "three", "four", "five", "six")

@@ -117,7 +117,7 @@ def test_killed_as_a_part_began_it_says_how_to_go_on(part, tmp_path, capsys):
     assert "it is not finished: kvbench score --resume" in out
 
 
-def test_where_no_core_is_left_to_chase_a_score_is_as_valid(still, tmp_path, capsys, monkeypatch):
+def test_without_a_core_for_the_chase_a_score_is_as_valid(still, tmp_path, capsys, monkeypatch):
     monkeypatch.setattr("kvbench.plan.site.chaser", lambda *asked: None)
     path = tmp_path / "run"
     assert "score: no latency beside a load: " in errors_of(
@@ -127,7 +127,7 @@ def test_where_no_core_is_left_to_chase_a_score_is_as_valid(still, tmp_path, cap
     assert found["state"] == "valid" and not found["idle"] and not (path / "loaded").exists()
 
 
-def test_where_no_kernel_is_right_there_is_no_score(still, tmp_path, capsys):
+def test_without_a_right_kernel_there_is_no_score(still, tmp_path, capsys):
     still(lambda job: (replace(r, samples=(), error="is off by 1") for r in made.played(job)))
     assert (
         "no kernel of 16 bits answers right: is off by 1"
@@ -136,7 +136,7 @@ def test_where_no_kernel_is_right_there_is_no_score(still, tmp_path, capsys):
     )
 
 
-def test_where_nothing_can_be_written_nothing_is_measured(still, tmp_path, capsys, monkeypatch):
+def test_if_nothing_can_be_written_nothing_is_measured(still, tmp_path, capsys, monkeypatch):
     def measured(job):
         raise AssertionError("this should not have begun")
 

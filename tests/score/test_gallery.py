@@ -65,7 +65,7 @@ def test_what_counts_comes_first(results):
     assert rates[0] > rates[1] and "0 kernels in one run" in table.rows[-1][-1].text
 
 
-def test_runs_that_hold_none_are_reported_as_ever(results, tmp_path):
+def test_runs_without_a_score_are_reported_as_before(results, tmp_path):
     points = [*decodes()[:1], *READS[:2]]
     run = directory(tmp_path / "run", whole(points, 2), points)
     assert call("report", str(run), str(results / "m0"), "--out", str(tmp_path / "out")) == 0

@@ -85,7 +85,7 @@ def told(error, file, *words):
         assert word in str(error)
 
 
-def test_one_bomb_costs_the_page_nothing_but_itself(tmp_path, capsys):
+def test_one_bomb_costs_the_page_no_other_score(tmp_path, capsys):
     (tmp_path / "g").mkdir()
     (tmp_path / "g" / "a.tar.gz").write_bytes(HONEST.read_bytes())
     (tmp_path / "g" / "b.tar.gz").write_bytes(gzip.compress(BOMBS["global headers"](), mtime=0))
@@ -108,7 +108,7 @@ def test_one_bomb_costs_the_page_nothing_but_itself(tmp_path, capsys):
         ("score.json", lambda text: b"[]", "score.json"),
     ],
 )
-def test_what_is_wrong_in_a_member_names_archive_and_member(name, edit, words, tmp_path):
+def test_an_error_in_a_member_names_archive_and_member(name, edit, words, tmp_path):
     parts = members(HONEST)
     file = packed(tmp_path / "x.tar.gz", parts | {name: edit(parts[name])})
     with pytest.raises(BadRun) as raised:
@@ -231,7 +231,7 @@ def test_points_side_by_side_state_no_clock():
     assert stated_clock([visit]) == CLOCK
 
 
-def test_counters_that_were_set_to_nothing_show_nowhere(tmp_path):
+def test_counters_set_to_zero_are_not_noticed(tmp_path):
     """As the page says."""
 
     def quiet(visit):

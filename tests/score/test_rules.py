@@ -71,7 +71,7 @@ def test_one_rule_broken_alone(name, tmp_path):
     assert found.state == (NOISY if name == "width" else INVALID)
 
 
-def test_a_footprint_that_a_large_cache_helps_with(tmp_path):
+def test_a_footprint_that_a_large_cache_holds(tmp_path):
     """32 slices of 4 bits an element, 4.5 MiB each, are less than four times 48 MiB; those of 8 and
     16 bits are more.
     """

@@ -168,7 +168,7 @@ def test_a_wide_interval_is_noisy_and_own_kernels_are_open(tmp_path):
 # ---- files that were changed ---------------------------------------------------------------------
 
 
-def test_what_is_not_finished_is_no_score(tmp_path):
+def test_an_unfinished_run_is_not_a_score(tmp_path):
     found = scored(made.run(tmp_path / "run", sealed=False, longer=False))
     assert found.state == "invalid" and "--resume" in said("score", "why", found)
 

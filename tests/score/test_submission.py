@@ -42,7 +42,7 @@ def packed(file, parts, change=lambda member: None):
     return file
 
 
-def test_it_says_the_same_without_what_must_not_leave_the_house(archive, capsys):
+def test_a_redacted_archive_says_the_same(archive, capsys):
     held = members(archive)
     assert {
         "manifest.json",
@@ -116,7 +116,7 @@ def test_a_hostile_archive_is_refused(name, tmp_path, archive):
 
 
 @pytest.mark.parametrize("change", [link, device, sparse])
-def test_members_that_are_no_files_are_refused(change, tmp_path, archive):
+def test_members_that_are_not_files_are_refused(change, tmp_path, archive):
     with pytest.raises(BadRun):
         checked(packed(tmp_path / "x.tar.gz", members(archive), change))
 
@@ -125,7 +125,7 @@ def test_members_that_are_no_files_are_refused(change, tmp_path, archive):
     "edit",
     [(b'"launches": 10', b'"launches": 99999999999999999999'), (b'"layers": 32', b'"layers": -1')],
 )
-def test_counts_that_nobody_can_have_are_refused(edit, tmp_path, archive):
+def test_impossible_counts_are_refused(edit, tmp_path, archive):
     held = members(archive)
     held["manifest.json"] = held["manifest.json"].replace(*edit)
     with pytest.raises(BadRun):
@@ -136,7 +136,7 @@ def test_counts_that_nobody_can_have_are_refused(edit, tmp_path, archive):
     "content",
     [b"", b"no archive", gzip.compress(b"no tar", mtime=0), gzip.compress(bytes(9), mtime=0)[:-6]],
 )
-def test_what_is_no_archive_is_refused(content, tmp_path):
+def test_a_file_that_is_not_an_archive_is_refused(content, tmp_path):
     (tmp_path / "x.tar.gz").write_bytes(content)
     with pytest.raises(BadRun, match="is no submission"):
         checked(tmp_path / "x.tar.gz")

@@ -165,7 +165,7 @@ def test_launches_may_be_asked_for_anew(tmp_path):
         ("environment", "set-up"),
     ],
 )
-def test_what_has_changed_is_not_continued(tmp_path, name, said):
+def test_a_changed_run_is_not_continued(tmp_path, name, said):
     with begun(tmp_path, Played()):
         pass
     path = tmp_path / "run" / "manifest.json"

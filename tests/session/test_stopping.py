@@ -50,7 +50,7 @@ class Timed(Played):
 
 
 @pytest.mark.parametrize(("budget", "launches"), [(10, 1), (19, 1), (20, 2), (29, 2), (100, 2)])
-def test_no_launch_begins_that_would_not_end_in_time(tmp_path, clock, budget, launches):
+def test_a_launch_begins_only_if_it_should_end_in_time(tmp_path, clock, budget, launches):
     """A launch takes 10 s."""
     played = Played(seconds=10.0, clock=clock)
     with begun(tmp_path, played, budget=float(budget)) as session:
@@ -214,7 +214,7 @@ def test_launches_are_added_for_what_is_open_alone(tmp_path):
     assert left.launches == 14 < left.needs and left.low < 1 < left.high
 
 
-def test_no_launch_is_added_where_nothing_is_open(tmp_path):
+def test_no_launch_is_added_if_no_question_is_open(tmp_path):
     for name, executor, facts in (
         ("alike", Played(), {}),
         ("not asked", torn(), {"until_decided": False}),

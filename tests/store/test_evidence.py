@@ -41,7 +41,7 @@ def test_each_machine_and_build_has_its_own(library, monkeypatch, tmp_path):
 
 
 @pytest.mark.parametrize("what", ["machine", "build"])
-def test_what_is_of_another_is_said_and_replaced(library, tmp_path, what):
+def test_evidence_of_another_machine_or_build_is_said_and_replaced(library, tmp_path, what):
     file = str(tmp_path / "seen.json")
     Evidence("m", library, file).add([tuned()])
     if what == "build":
@@ -63,7 +63,7 @@ def test_what_is_of_another_is_said_and_replaced(library, tmp_path, what):
         '{"machine": "m", "build": "b", "tuner": 1, "classes": {"a": 3}}',
     ],
 )
-def test_what_is_damaged_is_said_in_a_line(library, tmp_path, text):
+def test_damaged_evidence_is_said_in_a_line(library, tmp_path, text):
     file = tmp_path / "seen.json"
     file.write_text(text)
     found, remark = Evidence("m", library, str(file)).read()

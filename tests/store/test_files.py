@@ -274,7 +274,7 @@ def test_the_name_of_a_new_run_is_on_the_disk(tmp_path, monkeypatch):
     )
 
 
-def test_folders_that_were_made_for_nothing_are_taken_away(tmp_path, monkeypatch):
+def test_unused_new_folders_are_removed(tmp_path, monkeypatch):
     (tmp_path / "there").mkdir()
     with monkeypatch.context() as patch:
         patch.setattr(os, "fsync", Mock(side_effect=OSError(28, "No space left on device")))

@@ -51,7 +51,7 @@ def test_what_else_lies_there_stays(filled, head, tmp_path, monkeypatch):
 @pytest.mark.parametrize(
     ("run", "place"), [("head", "head/base"), ("head/base", "head"), ("head", "link")]
 )
-def test_two_that_are_not_apart_are_refused(filled, head, tmp_path, run, place):
+def test_two_folders_that_overlap_are_refused(filled, head, tmp_path, run, place):
     (tmp_path / "link").symlink_to(head)
     shutil.copytree(filled, head / "base")
     before = files(head), files(head / "base")

@@ -159,7 +159,7 @@ def test_facts_of_a_launch_are_metadata_of_its_run(two_runs):
         assert began.timestamp() == pytest.approx(record.began, abs=1e-5)
 
 
-def test_a_run_without_a_whole_launch_is_no_file(tmp_path):
+def test_a_run_without_a_whole_launch_has_no_file(tmp_path):
     chance = random.Random(1)
     with RunDirectory.create(tmp_path / "run", manifest()) as run:
         assert not run.export()
@@ -172,7 +172,7 @@ def test_a_run_without_a_whole_launch_is_no_file(tmp_path):
     assert set(loaded(tmp_path / "run" / "run.json.gz")) == {DECODE.name, APPEND.name}
 
 
-def test_a_visit_with_too_few_samples_is_none(tmp_path):
+def test_a_visit_with_too_few_samples_is_left_out(tmp_path):
     chance = random.Random(1)
     records = [
         visit(chance, 0, DECODE),

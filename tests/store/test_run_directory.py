@@ -46,7 +46,7 @@ def test_a_manifest_comes_back(folder):
     assert json.loads((folder / "manifest.json").read_text())["format"] == 6
 
 
-def test_what_json_does_not_know_is_kept_as_text(folder):
+def test_values_unknown_to_json_are_kept_as_text(folder):
     skip = Skip(
         {"context": Path("0.5xL3"), "heads": (1, Path("x")), "limit": float("inf")}, "why", "what"
     )
@@ -110,7 +110,7 @@ def test_a_machine_comes_back(filled):
         ({"options": {"suite": "\udcff.toml"}}, "'\\udcff.toml' cannot be written as text"),
     ],
 )
-def test_what_cannot_be_read_is_not_begun(folder, facts, said):
+def test_a_run_that_cannot_be_read_is_not_begun(folder, facts, said):
     with pytest.raises(BadArgument) as raised:
         RunDirectory.create(folder, manifest(**facts))
     refused(raised.value, said)
@@ -129,7 +129,7 @@ def test_what_cannot_be_read_is_not_begun(folder, facts, said):
         (failed(1, APPEND), "launch 1 has visited"),
     ],
 )
-def test_what_cannot_be_read_is_not_appended(folder, record, said):
+def test_a_record_that_cannot_be_read_is_not_appended(folder, record, said):
     with RunDirectory.create(folder, manifest()) as run:
         run.append(failed(1, APPEND))
         before = (folder / JOURNAL).read_bytes()
@@ -212,7 +212,7 @@ def test_an_empty_folder_will_do(tmp_path):
 
 @pytest.mark.parametrize("name", ["", "nowhere", "file"])
 @pytest.mark.parametrize("write", [False, True])
-def test_what_is_no_run_directory_says_so(tmp_path, name, write):
+def test_a_folder_that_is_not_a_run_directory_says_so(tmp_path, name, write):
     (tmp_path / "file").write_text("{}")
     with pytest.raises(BadRun, match="is not a run directory") as raised:
         RunDirectory.open(tmp_path / name, write)
@@ -258,7 +258,7 @@ def test_a_line_that_is_not_the_run_s_is_named(filled, facts, said):
         ({"load": -5.0}, "samples[0].load"),
     ],
 )
-def test_a_latency_that_none_is_is_not_read(filled, facts, said):
+def test_an_impossible_latency_is_not_read(filled, facts, said):
     lines = (filled / JOURNAL).read_text().splitlines(keepends=True)
     number = next(number for number, text in enumerate(lines) if json.loads(text)["samples"])
     found = json.loads(lines[number])

@@ -71,7 +71,7 @@ def test_values_come_back(kind, value):
         (["point"], "decode", "point: Expected `Visited`, got `str`"),
     ],
 )
-def test_what_does_not_fit_is_named(path, value, said):
+def test_a_value_that_does_not_fit_is_named(path, value, said):
     facts = through_json(RECORD)
     inner = facts
     for key in path[:-1]:

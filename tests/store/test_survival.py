@@ -170,7 +170,7 @@ def test_a_writer_notices_what_others_do(filled, act):
 # ---- no room, no permission ----------------------------------------------------------------------
 
 
-def test_a_path_in_a_text_need_not_be_one(tmp_path):
+def test_a_path_that_is_not_text_can_be_written(tmp_path):
     write_text(tmp_path / "page", "runs/\udcff")
     assert (tmp_path / "page").read_bytes() == rb"runs/\udcff"
 

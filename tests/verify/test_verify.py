@@ -57,7 +57,7 @@ def test_a_missed_fault_fails(capsys, monkeypatch, brief):
     assert code == 1 and "MISSED" in said
 
 
-def test_an_op_that_nobody_checks_fails(monkeypatch):
+def test_an_op_without_a_check_fails(monkeypatch):
     monkeypatch.delattr(kernels.Checker, "check_twin")
     one_each = {k.op: k for k in default_library().kernels() if k.isa == "scalar"}
     results = list(kernels.check(default_library(), one_each.values(), quick=True))

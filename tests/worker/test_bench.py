@@ -131,7 +131,7 @@ def test_what_timed_passes_leave_is_what_is_checked(passes):
 
 
 @pytest.mark.parametrize("point", STORES, ids=lambda point: point.op)
-def test_what_copies_were_made_over_is_stored_again(point):
+def test_rows_overwritten_by_copies_are_stored_again(point):
     with bench(point) as found:
         assert found.verify() < 1e-2
         for program in (found.own, *found.witnesses):

@@ -127,7 +127,7 @@ def test_loads_are_paced_and_no_cache_holds_what_they_move(chased):
     assert chase.facts.bytes >= FAR and chase.facts.loads == 4096
 
 
-def test_what_the_point_leaves_as_a_load_is_looked_at(chased):
+def test_answers_of_the_point_as_a_load_are_checked(chased):
     own, chase = chased
     programs = [own.own, *chase.programs(1e-3)]
     counts = dict.fromkeys((each.name for each in programs), 1)

@@ -169,7 +169,7 @@ def test_a_control_has_base_on_both_sides(place, lying):
     assert {record.point: bool(record.error) for record in found} == {i8[0]: False, i8[1]: True}
 
 
-def test_memory_that_head_sees_otherwise_is_no_comparison(place, monkeypatch):
+def test_memory_that_head_reads_differently_cannot_be_compared(place, monkeypatch):
     folder, plan = place
     real = duel.GuestRoom.cache
 

@@ -174,13 +174,13 @@ SCORED = [
 KEPT = [scored(window=40), scored(window=40, kept=5)]
 
 
-def test_what_is_done_to_scores_stands_beside_scores_as_they_are():
+def test_changed_scores_are_timed_beside_unchanged_scores():
     base, *others = beside_the_first(SCORED)
     for record in others:
         assert record.traffic["point"].bytes_compulsory == base.traffic["point"].bytes_compulsory
 
 
-def test_who_keeps_more_tokens_has_reads_of_its_own_rows():
+def test_a_point_that_keeps_more_tokens_has_reads_of_its_own_rows():
     records = visits(KEPT[::-1])
     base, kept = (records[point] for point in KEPT)
     assert not base.error and not kept.error
@@ -191,7 +191,7 @@ def test_who_keeps_more_tokens_has_reads_of_its_own_rows():
 
 
 @pytest.mark.parametrize("points", [SCORED[1:3], KEPT[1:]], ids=["scores", "kept"])
-def test_what_is_left_of_scores_has_plain_ones_beside_it(points):
+def test_the_rest_of_scores_has_plain_scores_beside_it(points):
     records = visits(points)
     for record in records.values():
         assert not record.error and {"point", "alone", "core", "twin"} <= programs(record)
@@ -219,7 +219,7 @@ def test_families_stand_in_their_order():
 
 
 @pytest.mark.parametrize("place", range(3))
-def test_an_error_of_one_is_not_one_of_the_others(place, monkeypatch):
+def test_an_error_of_one_member_is_not_an_error_of_the_others(place, monkeypatch):
     points, right = FAMILIES["decode"], queries.Queries.right
     monkeypatch.setattr(
         queries.Queries,
@@ -301,7 +301,7 @@ def test_in_l3_all_share_the_reads_of_memory_and_the_same_kernel_there():
         assert all(of(record, name) == of(records[points[0]], name) for name in near), point
 
 
-def test_a_library_of_before_is_refused(monkeypatch):
+def test_an_older_library_is_refused(monkeypatch):
     monkeypatch.setattr(Library, "reads_on", False)
     records = visits(FAMILIES["decode"])
     assert not records[DECODE].error

@@ -42,7 +42,7 @@ def measured(monkeypatch, faster):
 
 
 @pytest.mark.parametrize("rounds", [[3.0] * 4, [3.0, 3.0, 1.0, 3.0]])
-def test_one_that_beats_all_reads_is_suspect(monkeypatch, rounds):
+def test_a_plug_in_that_beats_all_reads_is_suspect(monkeypatch, rounds):
     with pytest.raises(
         WrongAnswer, match=r"suspect: decode.*30 GB/s are .* times what reads of the same rows get"
     ):
@@ -58,7 +58,7 @@ def test_one_that_beats_all_reads_is_suspect(monkeypatch, rounds):
         {"point": [3.0] * 4, "ceiling_ahead": [3.0] * 4},  # one of the reads is as fast
     ],
 )
-def test_one_that_does_not_is_measured(monkeypatch, faster):
+def test_a_plug_in_that_does_not_beat_all_reads_is_measured(monkeypatch, faster):
     taken, error = measured(monkeypatch, faster)
     assert len(taken) == 4 * (5 + len(forms("read", default_library()))) and 0 < error < 1e-5
 

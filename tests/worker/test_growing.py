@@ -239,7 +239,7 @@ def test_a_block_that_is_freed_too_early_is_seen(monkeypatch):
     fails(monkeypatch, point, "places of others|rows off", layers__take=early)
 
 
-def test_a_pool_that_is_empty_is_no_step(monkeypatch):
+def test_an_empty_pool_allows_no_step(monkeypatch):
     make = growing.pool_of
 
     def less(cache, held, end):
@@ -252,7 +252,7 @@ def test_a_pool_that_is_empty_is_no_step(monkeypatch):
         visit_growing(step(layout="paged", order=None), TOKENS, None)
 
 
-def test_what_no_memory_holds_is_refused(monkeypatch):
+def test_a_cache_too_large_for_memory_is_refused(monkeypatch):
     monkeypatch.setattr("kvbench.worker.room.available_memory", lambda: 1 << 20)
     with pytest.raises(OutOfMemory, match="of memory, 1 MiB are free"):
         visit_growing(step(), TOKENS, None)
@@ -262,7 +262,7 @@ def test_what_no_memory_holds_is_refused(monkeypatch):
 @pytest.mark.parametrize(
     ("held", "end"), [((17, 3), (40, 26)), ((0, 8), (40, 8)), ((9, 9), (9, 9)), ((9, 9), (40, 40))]
 )
-def test_what_a_pool_gives_is_what_the_table_had(order, held, end):
+def test_a_pool_gives_the_blocks_that_the_table_had(order, held, end):
     held, end = np.array(held), np.array(end)
     with Cache(1, 16, 40, batch=2, layout="paged", block_tokens=8, shuffle=order) as cache:
         whole = cache.table.copy()

@@ -88,7 +88,7 @@ def test_each_is_announced_before_its_record(visited):
     assert list(seen[::2]) == [found.point for found in seen[1::2]]
 
 
-def test_what_stands_beside_a_point(visited):
+def test_programs_timed_beside_a_point(visited):
     for record in visited[1][1::2]:
         programs = {sample.program for sample in record.samples}
         decodes = record.point.op == "decode"

@@ -195,7 +195,7 @@ def test_samples_of_a_round_are_equally_long(seconds):
     )
 
 
-def test_where_a_pass_is_long_all_samples_are():
+def test_if_a_pass_is_long_all_samples_are_long():
     found = timed(Clock(point=0.03, twin=0.02, core=0.0011), "point", "twin", "core")
     assert {sample.program: sample.passes for sample in found} == {
         "point": 1,
@@ -248,7 +248,7 @@ def test_what_lies_between_counts_by_the_wall(monkeypatch):
     assert not any(sample.off for sample in found)
 
 
-def test_what_is_not_due_in_a_round_is_left_out():
+def test_programs_not_due_in_a_round_are_left_out():
     _, found = ran(("point", "a", {}), ("ahead", "a", {"every": 3}), samples=7, point=1, ahead=1)
     rounds_of = {name: [s.round for s in found if s.program == name] for name in ("point", "ahead")}
     assert rounds_of == {"point": [0, 1, 2, 3, 4, 5, 6], "ahead": [0, 3, 6]}

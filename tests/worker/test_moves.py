@@ -29,7 +29,7 @@ def walked(found):
 
 
 @by_op
-def test_samples_beside_copies_leave_what_is_right(point):
+def test_samples_beside_copies_leave_right_answers(point):
     with bench(point) as found:
         names = [program.name for program in found.programs]
         assert names[:3] == ["point", "copy", "copy_nt"]

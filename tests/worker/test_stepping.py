@@ -152,7 +152,7 @@ def test_answers_are_computed_anew_whatever_the_signs_of_the_first_layer(machine
         assert (found.parts[1].room.signs[0] < 0).any() and found.verify_left(1) < 1e-5
 
 
-def test_a_library_of_before_has_no_steps(monkeypatch):
+def test_an_older_library_has_no_steps(monkeypatch):
     library = default_library()
     assert "step" in {kernel.op for kernel in kernels_of(library)}
     monkeypatch.setattr(Library, "takes_series", False)
@@ -325,7 +325,7 @@ def test_an_answer_that_was_kept_is_noticed(machine, monkeypatch):
             found.verify_changed()
 
 
-def test_answers_of_steps_are_no_answers_of_decodes(machine, tmp_path):
+def test_answers_of_steps_are_not_answers_of_decodes(machine, tmp_path):
     """Their caches hold another token; and one answer serves all layouts."""
     (full, _), answers = parts(STEP), Answers(str(tmp_path))
     point = replace(STEP, shape=replace(STEP.shape, window=0))

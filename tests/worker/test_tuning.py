@@ -99,7 +99,7 @@ def test_each_class_is_tuned_once_and_all_its_points_follow(plan, tmp_path, monk
     )
 
 
-def test_what_earlier_runs_have_seen_counts(plan, tmp_path, monkeypatch):
+def test_evidence_of_earlier_runs_counts(plan, tmp_path, monkeypatch):
     first = launched(plan, tmp_path, monkeypatch)
     seen = {"off": (-2.0,) * 40, "cross": (0.0,) * 40, "weave": (0.0,) * 40, "stream": (0.0,) * 40}
     known = {tuned.of: seen for record in first for tuned in record.tuned}
@@ -110,7 +110,7 @@ def test_what_earlier_runs_have_seen_counts(plan, tmp_path, monkeypatch):
     }
 
 
-def test_what_was_chosen_stands(plan, tmp_path, monkeypatch):
+def test_an_earlier_choice_is_kept(plan, tmp_path, monkeypatch):
     first = launched(plan, tmp_path, monkeypatch)
     chosen = {tuned.of: "cross" for record in first for tuned in record.tuned}
     records = launched(replace(plan, chosen=chosen), tmp_path, monkeypatch)
