@@ -38,8 +38,8 @@
  * its weight by a factor of at most exp(2 e), and an output by at most
  *   (exp(2 e) - 1) * sum_t p_t |v_t| + exp(2 e) * 2^-B * sum_t p_t |v_t|.
  * The float32 errors of flash come on top, twice: some instructions round sums to odd. Numbers
- * below 2^-126 may count as zero: an element of q or of a row, a weight, a product. An element of q that
- * rounds to 2^128 is infinite.
+ * below 2^-126 may count as zero: an element of q or of a row, a weight, a product. An element of q
+ * that rounds to 2^128 is infinite.
  *
  * A query and weights of two bf16 each would have the error of float32. On a Zen 4 that took .79 of
  * the time of flash for e4m3 and .93 for e5m2; it is not built.
