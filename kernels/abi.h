@@ -30,9 +30,9 @@ const char *kvb_word(const char *list, int32_t index);
 
 typedef struct kvb_work kvb_work; /* see "a kernel of your own" */
 
-/* Extra features that a decode may ask for. The basic decode has one query for each sequence, and
- * K and V of one dtype and width, each in a plane of its own. kvb_cache and kvb_decode explain the
- * fields. */
+/* Extra features that a decode may ask for; a plug-in's kernel declares those that it supports. The
+ * basic decode has one query for each sequence, and K and V of one dtype and width, each in a plane
+ * of its own. kvb_cache and kvb_decode explain the fields. */
 enum {
     KVB_TAKES_QUERIES = 1, /* q_len, ends */
     KVB_TAKES_PAIRS = 2,   /* K and V of two dtypes or widths */

@@ -13,7 +13,7 @@ typedef struct prefetch {
     int64_t distance; /* from the schedule */
 } prefetch;
 
-/* Begin a cursor. `lines`: those of one row. In a plain tile the cursor is never used. */
+/* Begin a cursor. `lines`: lines of one row. In a plain tile the cursor is never used. */
 INLINE prefetch prefetch_by(const kvb_side *side, int64_t lines, int64_t step)
 {
     const kvb_asked *asked = &side->asked;

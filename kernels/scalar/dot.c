@@ -21,7 +21,7 @@ static float steps(float levels, float most)
     return inverse <= 3.0e38f ? inverse : 0.0f;
 }
 
-/* Return how many elements of a query row share a step: those of a block, or all. */
+/* Return how many elements of a query row share a step: a block, or all. */
 static int64_t together(int32_t dtype)
 {
     return kvb_formats[dtype].elements > 1 ? kvb_formats[dtype].elements : DIM_MAX;

@@ -34,7 +34,7 @@ typedef struct kvb_group {
     int32_t slots; /* q_rows rounded up to a class: 1, 2, 4 or 8 */
     int32_t k_dim, v_dim;
     int64_t k_pad, v_pad; /* dims rounded up to a multiple of LANES */
-    /* elements of one query row stored side by side in q: q_part of the tier; for `dot`, k_pad */
+    /* elements of one query row stored side by side in q: see q_part of kvb_tier; `dot`: k_pad */
     int64_t part;
     /* [k_pad / part][slots][part], times scale * log2(e); zero after dim and after q_rows */
     const float *q;

@@ -1,4 +1,4 @@
-"""What compilers say of the sources: on a processor without a vector tier, and with raised limits."""
+"""What compilers say of the sources: on a processor without a vector tier, or with other limits."""
 
 import shutil
 import subprocess

@@ -230,7 +230,7 @@ def test_rows_taken_whole(bench, dtype, variant, layout, heads, dim):
 
 
 def test_schedules_change_nothing(bench, isa):
-    # whole tiles: schedules cut what is left differently
+    # whole tiles: schedules cut the rest differently
     case = case_of(bench, shape_of(), [512], threads=1)
     answers = set()
     for schedule in bench.words.schedule:

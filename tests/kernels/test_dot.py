@@ -187,7 +187,7 @@ def test_scores_of_extremes_are_exact(bench, isa, dtype, layout):
         scores = whole @ codes[0].T * float(step) / 128
         weights = np.exp2(scores - scores.max(axis=1, keepdims=True))
         right = weights / weights.sum(axis=1, keepdims=True) * MOST[dtype][1] / 128
-        half = right.max() / 254  # of a weight's step
+        half = right.max() / 254  # of the step of a weight
         assert np.abs(out[:, :16] - right).max() <= half + 1e-6
 
 

@@ -16,12 +16,12 @@ import pytest
 
 CLOSE = 0.02
 CACHES = ("--I1=32768,8,64", "--D1=16384,8,64", "--LL=262144,8,64")
-# Which lines meet in a simulated set hangs on their addresses: the same in every run, where the
-# system allows that.
-SOURCE = "lines.c"  # what `program` is built of
+# Which lines share a simulated set depends on their addresses. They are the same in every run if
+# the system allows that.
+SOURCE = "lines.c"  # the sources of `program`
 STILL = ["setarch", "-R"] if shutil.which("setarch") else []
-# layout, dtype, KV heads, query heads of each, D, context: so many lines that a call's other few do
-# not count
+# layout, dtype, KV heads, query heads of each, D, context: with so many lines that the few other
+# lines of a call do not matter
 SHAPES = [
     ("head", "f16", 2, 4, 64, 3000),
     ("position", "f32", 3, 1, 40, 1400),
@@ -30,7 +30,7 @@ SHAPES = [
     ("block16", "q4_0", 2, 2, 96, 4200),
 ]
 
-# layout, dtype, KV heads, query heads of each, D, context: whole steps and one that is none;
+# layout, dtype, KV heads, query heads of each, D, context: whole steps and a partial one;
 # variant; tier, scheme
 LOADS = [
     ("head", "i8", 1, 3, 128, 304, "flash"),
@@ -100,7 +100,7 @@ def loads(program, tmp_path, *arguments) -> tuple[list[tuple[int, int]], int]:
     the library states.
     """
     log = tmp_path / "log"
-    # or loads that nothing uses are left out where loops unroll
+    # else the compiler leaves out unused loads in unrolled loops
     every = "--vex-iropt-register-updates=allregs-at-each-insn"
     valgrind = ["valgrind", "--tool=lackey", "--trace-mem=yes", every, f"--log-file={log}"]
     command = [*STILL, *valgrind, program, *map(str, arguments)]

@@ -5,7 +5,7 @@ import pytest
 from tests.raw import Refused
 
 SCALAR_ROUND = 2 * 16  # FLOPs: a product and a sum in each of 16 chains
-PRODUCTS = {"dot16": 2, "dot8": 4}  # in each lane, beside one of float32
+PRODUCTS = {"dot16": 2, "dot8": 4}  # in each lane, for one of float32
 
 
 @pytest.mark.parametrize("threads", [1, 2, 3, 7])

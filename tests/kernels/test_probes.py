@@ -81,7 +81,7 @@ def test_a_copy_sweeps_as_often_as_it_says(raw, team, isa, op, steps, distance):
             "distance": distance,
         }
         run_once(raw, team, op, isa, **fields)
-        last = lines  # which no sweep writes
+        last = lines  # no sweep writes it
         assert data[:lines, 0].tolist() == [min(at + max(1, steps), last) for at in range(lines)]
 
 

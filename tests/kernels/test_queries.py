@@ -16,7 +16,7 @@ LENGTHS = (600, 2, 0)
 NONE = ([], [], [], [])
 SHORT = ([], [], [0], [0, 1])  # of two tokens, the last of four queries
 WORDS = np.array([[0b0001, 0b0011, 0b0101, 0b1011]] * 3, np.uint32)
-# the same where bits are told of tokens that are none
+# the same, with bits of tokens that do not exist
 TOLD = WORDS | np.uint32(0xFFFFFFF0)
 TWO = np.array([[600, 600, 0, 0], [2, 2, 0, 0], [0] * 4])
 HOLE = np.array([[600, 0, 600, 0], [0, 2, 0, 0], [0] * 4])
@@ -27,7 +27,7 @@ def to(end: int, *more: int) -> list[int]:
     return [*range(end), *more]
 
 
-# what is asked, the window, and by sequence the tokens of each query
+# the queries, the window, and for each sequence the tokens of each query
 RULES = {
     "chain": (Queries(4), 0, ((to(597), to(598), to(599), to(600)), SHORT, NONE)),
     "block": (Queries(4, BLOCK), 0, ([to(600)] * 4, [to(2)] * 4, NONE)),

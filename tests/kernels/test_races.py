@@ -32,7 +32,7 @@ def watched(tmp_path_factory):
         "-fsanitize=thread",
         "-w",
         "-D_GNU_SOURCE",
-        "-Dclock_gettime=own_clock",  # that of beside.c
+        "-Dclock_gettime=own_clock",  # the one of beside.c
         "-I",
         ROOT / "kernels",
     ]
@@ -41,7 +41,7 @@ def watched(tmp_path_factory):
     if built.returncode and "tsan" in built.stderr:
         pytest.skip("no ThreadSanitizer")
     assert built.returncode == 0, built.stderr
-    # or its memory has no place in some kernels
+    # else some kernels have no room for the sanitizer's memory
     still = ["setarch", "-R"] if shutil.which("setarch") else []
     return [*still, program]
 

@@ -17,9 +17,9 @@ SOURCES = (
     *(f"walk/{name}" for name in ("plan", "queries", "walk", "schedule", "requests")),
     *("cache/layouts", "cache/transposed", "tier/variants", "base/task", "base/check"),
 )
-# in words of kernels/tier/schedule.h
+# words of kernels/tier/schedule.h
 PLAIN, LISTED, LISTED_L2, _, RUNS = range(5)
-# V that lies as K does, though it is of another dtype, and V that does not
+# V with the geometry of K but another dtype, and V with another geometry
 ALIKE, UNLIKE = [{}, {"v_dtype": "bf16"}], [{"v_dtype": "q8_0"}, {"v_dtype": "i8", "v_dim": 200}]
 
 

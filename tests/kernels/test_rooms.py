@@ -18,7 +18,7 @@ APART = {
 }
 FILES = sorted(path for path in KERNELS.rglob("*.[ch]") if path.parent.name != "example")
 _INCLUDE = re.compile(r'^\s*#\s*include\s+"([^"]+)"', re.MULTILINE)
-INTERFACE = KERNELS / "abi.h"  # Python reads it verbatim, so it is one file
+INTERFACE = KERNELS / "abi.h"  # Python reads it as it stands, so it is one file
 
 
 def name(path: Path) -> str:

@@ -101,7 +101,7 @@ class Grown:
         rng, self.table = np.random.default_rng(5), table_of(self.shape)
         rows = TOKENS, self.shape.kv_heads, self.shape.head_dim
         k, v = rng.standard_normal((2, *rows), dtype=np.float32)
-        self.last = 3 * k[-1:], 50 * v[-1:]  # what shows in every output
+        self.last = 3 * k[-1:], 50 * v[-1:]  # values that show in every output
         self.q = rng.standard_normal((1, 6, self.shape.head_dim), dtype=np.float32)
         self.stale = oracle.Planes.filled(self.shape, 0)
         oracle.store(self.shape, self.stale, self.table, 0, 0, k[:-1], v[:-1])

@@ -35,7 +35,7 @@ from tests.raw import Bound, decode_args, queries_args, store_args
 from tests.trace import ELEMENT, Q_ROWS
 
 SHAPES, SEED = 200, 5
-BUDGET = 20_000  # elements of K, about: each is listed by itself
+BUDGET = 20_000  # about the elements of K: each is listed singly
 CACHED = ("k", "v", "k_scale", "v_scale")
 
 
@@ -75,7 +75,7 @@ def walk(variant: str, dtype: str, q_rows: int) -> tuple[int, int]:
     """Walk one plane, with the query rows that share a load of a row, and the loads of a scale."""
     if variant == "perhead":
         return 1, q_rows
-    # a row once, for many rows of q
+    # one load of a row, for many query rows
     converted = variant == "round16" or (variant == "flash" and ELEMENT.get(dtype, 1) == 1)
     return q_rows if converted and q_rows > Q_ROWS else Q_ROWS, 3 if variant == "twopass" else 1
 

@@ -5,7 +5,7 @@ import subprocess
 
 import pytest
 
-SOURCE = "work.c"  # what `program` is built of
+SOURCE = "work.c"  # the sources of `program`
 STEPS = 30_000
 
 

@@ -109,8 +109,8 @@ INLINE void dot_scores(const vf *sums, const float *each, float *scores, const i
         memcpy(scores + h * QUERY_SCORES, all + h * tokens, (size_t)tokens * sizeof *all);
 }
 
-/* A tile's weights of each query row as bytes. For packed rows: those of the packs in one vector of
- * codes; each pack has its own weights. */
+/* A tile's weights of each query row as bytes. For packed rows: weights for the packs in one vector
+ * of codes; each pack has its own weights. */
 typedef struct dot_weights {
     int8_t bytes[DOT_PACKS][Q_ROWS][TILE];
     /* the value of byte 1; the start value of sums */

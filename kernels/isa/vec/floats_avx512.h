@@ -1,5 +1,5 @@
-/* Products of bf16, two in a lane: the operations that floats/*.tmpl.c use. In assembly, as in
- * dot_avx512.h. They need AVX512_BF16, and for 8-bit floats AVX512_VBMI. */
+/* Products of bf16, two in a lane: the operations that the templates of isa/floats/ use. In
+ * assembly, as in dot_avx512.h. They need AVX512_BF16, and for 8-bit floats AVX512_VBMI. */
 #define V_DOT_FLOATS
 
 /* Add two products to each lane of *acc. Subnormals count as zero. */

@@ -1,5 +1,5 @@
-/* Products of bf16, two in a lane: the operations that floats/*.tmpl.c use. Instructions are
- * encoded as numbers, as in dot_neon.h. They need SVE's BF16. */
+/* Products of bf16, two in a lane: the operations that the templates of isa/floats/ use.
+ * Instructions are encoded as numbers, as in dot_neon.h. They need SVE's BF16. */
 #define V_DOT_FLOATS
 
 __asm__(".irp n, "

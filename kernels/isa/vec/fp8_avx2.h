@@ -35,9 +35,9 @@ INLINE void v_pair_float8(const uint8_t *p, const int exponent, const int overfl
     to[0] = _mm256_cvtph_ps(_mm256_castsi256_si128(half));
     to[1] = _mm256_cvtph_ps(_mm256_extracti128_si256(half, 1));
 }
-/* Round to a format whose values are 1 / steps of a power of two apart, and below `least` as far as
- * there; the result is at most `most`. Adding 2^23 times the distance drops all smaller bits. A NaN
- * becomes all ones. */
+/* Round to a format with `steps` values from one power of two to the next. Below `least` values are
+ * as far apart as at `least`. The result is at most `most`. Adding 2^23 times the distance drops
+ * all smaller bits. A NaN becomes all ones. */
 static inline vf v_round_within(vf a, float steps, float least, float most)
 {
     vf nan = v_abs(_mm256_cmp_ps(a, a, _CMP_UNORD_Q)), size = v_min(v_abs(a), v_set1(most));

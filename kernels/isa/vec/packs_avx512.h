@@ -1,25 +1,25 @@
-/* Packed rows, four packs of a row side by side, each in a lane of 128 bits: what fours.tmpl.c is
- * written with. */
+/* Packed rows, with four packs of a row side by side, each in a 128-bit lane: the operations that
+ * dot/fours.tmpl.c uses. */
 #define V_FOUR_PACKS
-/* Four packs, or three: then the fourth has a scale of zero, and the first one's codes. */
+/* Four packs, or three: then the fourth one gets scale zero, and the codes of the first. */
 typedef struct vpacks {
-    /* bytes to load of a line with the last scale: of q4_0 from the first pack on, of q8_0 from the
-     * third */
+    /* mask of the bytes to load from the line with the last scale: for q4_0 from the first pack on,
+     * for q8_0 from the third */
     uint64_t line;
-    int64_t fourth; /* the byte of a row where it begins */
+    int64_t fourth; /* offset in a row of the fourth pack */
 } vpacks;
 static inline vpacks v_packs_of(bool four, int64_t element)
 {
     const int64_t bytes = element < 32 ? 3 * element : element;
     return (vpacks){four ? ~(uint64_t)0 : ((uint64_t)1 << bytes) - 1, four ? 3 * element : 0};
 }
-/* Each of four numbers in all of its lane. */
+/* Load four numbers, each into all of its lane. */
 static inline vi v_each_of(const void *p)
 {
     const vi index = _mm512_setr_epi32(0, 0, 0, 0, 1, 1, 1, 1, 2, 2, 2, 2, 3, 3, 3, 3);
     return _mm512_castps_si512(_mm512_permutexvar_ps(index, v_fours(p)));
 }
-/* 32-bit elements, in each lane: those at place j of four vectors in to[j]. */
+/* Transpose 32-bit elements in each lane: to[j] gets element j of four vectors. */
 static inline void v_turn(const vi *a, vi *to)
 {
     vi low01 = _mm512_unpacklo_epi32(a[0], a[1]), high01 = _mm512_unpackhi_epi32(a[0], a[1]);
@@ -29,7 +29,8 @@ static inline void v_turn(const vi *a, vi *to)
     to[2] = _mm512_unpacklo_epi64(high01, high23);
     to[3] = _mm512_unpackhi_epi64(high01, high23);
 }
-/* The codes of a row: a line but for the end of the last pack, without the scales between. */
+/* Load the codes of a row without the scales between them. They are in one line, except the end of
+ * the last pack. */
 static inline vi v_four_nibbles(const uint8_t *row, const vpacks *there)
 {
     const vi words =
@@ -40,7 +41,7 @@ static inline vi v_four_nibbles(const uint8_t *row, const vpacks *there)
     __m128i last = _mm_loadu_si128((const __m128i *)(const void *)(row + there->fourth + 2));
     return _mm512_inserti32x4(_mm512_permutexvar_epi16(words, line), last, 3);
 }
-/* The first 16 of each pack's, and the others. */
+/* Load the first 16 codes of each pack, and the other 16. */
 static inline void v_four_bytes(const uint8_t *row, const vpacks *there, vi *to)
 {
     vi ab, cd;
@@ -49,7 +50,7 @@ static inline void v_four_bytes(const uint8_t *row, const vpacks *there, vi *to)
     to[0] = _mm512_shuffle_i32x4(ab, cd, 0x88);
     to[1] = _mm512_shuffle_i32x4(ab, cd, 0xdd);
 }
-/* Scales of four packs of four rows, [packs][rows], as they are stored. */
+/* Load the scales of four packs of four rows, [packs][rows], as f16. */
 static inline __m256i v_scales_q4_0(const uint8_t *const *rows, const vpacks *there)
 {
     const vi even = _mm512_setr_epi32(32 << 16, 0, 41 << 16 | 9, 0, 50 << 16 | 18, 0, 59 << 16 | 27,
@@ -93,7 +94,7 @@ static inline void v_store_halves(float *low, float *high, vf a)
     _mm256_storeu_ps(high, _mm512_extractf32x8_ps(a, 1));
 }
 static inline vf v_halves(vhalves a) { return _mm512_cvtph_ps(a); }
-/* Codes of four rows without a sign, four neighbours of each row side by side: to[8]. */
+/* Load unsigned codes of four rows, four neighbours of each row side by side: to[8]. */
 static inline void v_cells_q4_0(const uint8_t *const *rows, const vpacks *there, vi *to)
 {
     vi codes[4];
@@ -116,8 +117,8 @@ static inline void v_cells_q8_0(const uint8_t *const *rows, const vpacks *there,
     v_turn(low, to);
     v_turn(high, to + 4);
 }
-/* Codes of four rows, the four of an element side by side: to[4], of one of two parts of a pack. In
- * element i of a lane of to[j] is element 4 j' + i of the pack, j' = V_QUAD(part, j). */
+/* Load codes of four rows, the four of an element side by side: to[4], for one of two parts of a
+ * pack. Element i of a lane of to[j] is element 4 j' + i of the pack, with j' = V_QUAD(part, j). */
 #define V_QUAD_q4_0(part, j) ((part) * 2 + (j) / 2 + (j) % 2 * 4)
 #define V_QUAD_q8_0(part, j) ((part) * 4 + (j))
 static inline void v_quads_q4_0(const uint8_t *const *rows, const vpacks *there, int part, vi *to)
@@ -140,13 +141,13 @@ static inline void v_quads_q8_0(const uint8_t *const *rows, const vpacks *there,
     }
     v_quads(r, to);
 }
-/* Element i of lane j to element j of lane i. */
+/* Move element i of lane j to element j of lane i. */
 static inline vi v_turned_lanes(vi a)
 {
     const vi from = _mm512_setr_epi32(0, 4, 8, 12, 1, 5, 9, 13, 2, 6, 10, 14, 3, 7, 11, 15);
     return _mm512_castps_si512(_mm512_permutexvar_ps(from, _mm512_castsi512_ps(a)));
 }
-/* The largest of each lane, and the sum, in all of it. */
+/* Return the largest element of each lane, or the sum, in all of the lane. */
 static inline vf v_lanes_max(vf a)
 {
     a = _mm512_max_ps(a, _mm512_shuffle_ps(a, a, 0x4e));
@@ -157,7 +158,7 @@ static inline vi v_lanes_sum(vi a)
     a = v_int_add(a, _mm512_shuffle_epi32(a, 0x4e));
     return v_int_add(a, _mm512_shuffle_epi32(a, 0xb1));
 }
-/* Of four vectors the sums of their lanes, one behind the other. */
+/* Return the sums of the lanes of four vectors, one after another. */
 static inline vf v_sums_of_lanes(const vf *a)
 {
     return v_sums_lanes(v_sums_lanes(a[0], a[1], false), v_sums_lanes(a[2], a[3], false), false);

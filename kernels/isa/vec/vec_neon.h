@@ -184,9 +184,9 @@ static inline void v_store_i8(uint8_t *p, vf a)
     uint32_t four = vget_lane_u32(vreinterpret_u32_s8(vmovn_s16(vcombine_s16(wide, wide))), 0);
     memcpy(p, &four, sizeof four);
 }
-/* Round to a format whose values are 1 / steps of a power of two apart, and below `least` as far as
- * there; the result is at most `most`. Adding 2^23 times the distance drops all smaller bits. A NaN
- * becomes all ones. */
+/* Round to a format with `steps` values from one power of two to the next. Below `least` values are
+ * as far apart as at `least`. The result is at most `most`. Adding 2^23 times the distance drops
+ * all smaller bits. A NaN becomes all ones. */
 static inline vf v_round_within(vf a, float steps, float least, float most)
 {
     vf size = v_min(v_abs(a), v_set1(most));
