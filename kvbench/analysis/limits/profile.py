@@ -82,9 +82,7 @@ class Profile:
     point: Annotated[Point, about("what was measured")]
     schedule: Annotated[str, about("order of rows and prefetches that ran; empty if there is none")]
     gbps: Annotated[float, about("GB/s: compulsory bytes over time, median of the samples")]
-    twin_gbps: Annotated[float | UnsetType, about("GB/s: the same reads, without the decode")] = (
-        UNSET
-    )
+    twin_gbps: Annotated[float | UnsetType, about("GB/s: the same reads without a decode")] = UNSET
     twin_form: Annotated[str | UnsetType, about("program that twin_gbps is from")] = UNSET
     efficiency: Annotated[
         _Share, about("share of the point's time that its twin takes, median of the rounds")
@@ -179,11 +177,9 @@ class Profile:
     bytes_compulsory: Annotated[float, about("bytes: one pass, K and V once per KV head")]
     bytes_issued: Annotated[float, about("bytes: loaded by the cores in a pass")]
     bytes_line: Annotated[float, about("bytes: cache lines touched in a pass")]
-    bytes_kv: Annotated[float, about("bytes: the part of bytes_compulsory that is K and V")]
-    bytes_scales: Annotated[float, about("bytes: the part of bytes_compulsory that is scales")]
-    bytes_table: Annotated[
-        float, about("bytes: the part of bytes_compulsory that is the page table")
-    ]
+    bytes_kv: Annotated[float, about("bytes: the part of K and V in bytes_compulsory")]
+    bytes_scales: Annotated[float, about("bytes: the part of scales in bytes_compulsory")]
+    bytes_table: Annotated[float, about("bytes: the part of the page table in bytes_compulsory")]
     seconds_per_pass: Annotated[float, about("seconds: median of the samples")]
     pass_p50: Annotated[
         _Known,

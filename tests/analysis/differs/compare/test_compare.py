@@ -130,7 +130,7 @@ def test_a_machine_that_is_slower_for_all():
     base, head = measured(), measured(rate=8 / 1.2, twin=10 / 1.2)
     row = only(compared(base, head))
     assert (row.verdict, row.effect) == (INCONCLUSIVE, pytest.approx(0))
-    assert "seconds moved by +20.0% of base's" in row.note and "do not say" in row.note
+    assert "seconds moved by +20.0% of base's" in row.note and "do not show" in row.note
     found = compared([*base, *probes(READ)], [*head, *probes(READ, 20 / 1.2)])
     row = only(found)
     assert row.verdict == EQUIVALENT and "ceiling moved by +20.0%" in row.note
@@ -145,7 +145,7 @@ def test_a_ceiling_that_moved_the_other_way_explains_nothing(seconds, ceiling, w
     """Times of the point, its twin, and reads, as shares of base's."""
     base, head = measured(), measured(rate=8 / seconds, twin=10 / seconds)
     row = only(compared([*base, *probes(READ)], [*head, *probes(READ, 20 / ceiling)]))
-    assert row.verdict == word and ("do not say" in row.note) is (word == INCONCLUSIVE)
+    assert row.verdict == word and ("do not show" in row.note) is (word == INCONCLUSIVE)
 
 
 @pytest.mark.parametrize(
