@@ -284,7 +284,7 @@ NONSENSE += [ANSWER.replace('"traffic": {}', '"traffic": []'), ANSWER.replace("r
 def test_a_worker_that_talks_nonsense_is_stopped(line):
     records = list(launch(job(), ("-c", f"{HEAR} say({line!r}); time.sleep(60)")))
     assert {record.point for record in records} == set(PLAN.points)
-    assert all("no record" in record.error for record in records)
+    assert all("not a record" in record.error for record in records)
 
 
 def test_it_goes_on_only_when_it_is_told_to():

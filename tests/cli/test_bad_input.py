@@ -68,7 +68,7 @@ CASES = [  # what is called, and words of the line; {run} is a run directory
     ("sweep smoke --cpus 9999", "not enough CPUs", "--cpus: CPU 9999 is not online", "cpus=9999"),
     ("sweep smoke --cpus 9999 --only nothing", "CPU 9999 is not online"),
     ("sweep smoke --library /nowhere.so", "/nowhere.so"),
-    ("sweep smoke --axis schedule=off --schedule off", "given twice"),
+    ("sweep smoke --axis schedule=off --schedule off", "also given as an axis"),
     ("sweep --resume", "--out"),
     ("sweep --resume --out none", "none"),
     ("sweep smoke --dry-run --tune-only", "--dry-run and --tune-only", "one of them"),

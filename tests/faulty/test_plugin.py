@@ -194,7 +194,7 @@ def row(**changed):
 @pytest.mark.parametrize(
     ("option", "said"),
     [
-        ("-DNO_VERSION", "is no plug-in"),
+        ("-DNO_VERSION", "is not a plug-in"),
         ("-DNO_TABLE", "does not export kvb_kernels"),
         ("-DLISTED={0}", "lists no kernels"),
         (row(op='"append"'), "op 'append' cannot be plugged in"),

@@ -107,7 +107,7 @@ def test_the_compiler_is_part_of_the_key(tree, monkeypatch):
 def test_a_tree_without_git(tree, tmp_path):
     shutil.copytree(tree, tmp_path / "plain", ignore=shutil.ignore_patterns(".git"))
     assert answer(build(".", tmp_path / "plain")) == 1
-    with pytest.raises(BadArgument, match="no git repository"):
+    with pytest.raises(BadArgument, match="not a git repository"):
         build("v1", tmp_path / "plain")
 
 
@@ -239,7 +239,7 @@ def test_some_tiers_alone_are_built_where_both_sides_can(tree, cache):
     assert [answer(side) for side in pair] == [72, 72]
     assert (
         said[0].startswith(f"building {pair[0].text} and working tree: about ")
-        and "no budget" in said[0]
+        and "outside the budget" in said[0]
     )
     assert [answer(side) for side in sides("v2", ".", repository=tree)] == [1, 1]
     said.clear()

@@ -111,7 +111,7 @@ HOSTILE = {
 @pytest.mark.parametrize("name", HOSTILE)
 def test_a_hostile_archive_is_refused(name, tmp_path, archive):
     more = {} if name == "nothing" else members(archive)
-    with pytest.raises(BadRun, match="is no submission"):
+    with pytest.raises(BadRun, match="is not a submission"):
         checked(packed(tmp_path / "x.tar.gz", more | HOSTILE[name]))
 
 
@@ -138,7 +138,7 @@ def test_impossible_counts_are_refused(edit, tmp_path, archive):
 )
 def test_a_file_that_is_not_an_archive_is_refused(content, tmp_path):
     (tmp_path / "x.tar.gz").write_bytes(content)
-    with pytest.raises(BadRun, match="is no submission"):
+    with pytest.raises(BadRun, match="is not a submission"):
         checked(tmp_path / "x.tar.gz")
 
 

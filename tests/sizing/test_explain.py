@@ -253,7 +253,7 @@ def test_what_is_not_known_is_measured(name, tmp_path, monkeypatch, capsys):
 
 
 BAD = [
-    ("nonsense", "no known model", "llama-3-8b"),
+    ("nonsense", "not a known model", "llama-3-8b"),
     ("lama-3-8b", "did you mean llama-3-8b"),
     ("gpt-2 --measured 5@1k", "--weights"),
     ("llama-3-8b --measured 5@9k", "9216 tokens"),
