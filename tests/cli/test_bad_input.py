@@ -138,7 +138,7 @@ CASES = [  # what is called, and words of the line; {run} is a run directory
         for text in ("nan", "inf", "-1", "1e9")
     ),
     ("peers --model gpt-9", "--model", "gpt-9", "gpt-2", "config.json", ".gguf"),
-    ("peers --model {run}/config.json,gpt-2", "--model", "one file alone"),
+    ("peers --model {run}/config.json,gpt-2", "--model", "or one file"),
     ("peers --model deepseek-v3", "--model", "latent", "kvbench explain"),
     ("peers --ggml none.so", "--ggml", "none.so"),
     (

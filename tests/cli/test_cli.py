@@ -112,7 +112,7 @@ def test_closed_streams(closed):
         (BadArgument("it is\nwrong", "mend it"), "it is wrong (mend it)"),
         (
             OSError(28, "No space left on device", "x.svg"),
-            "x.svg: No space left on device (see whether",
+            "x.svg: No space left on device (check that",
         ),
     ],
     ids=["argument", "file"],
@@ -176,7 +176,7 @@ def test_a_current_folder_that_is_gone(tmp_path, monkeypatch, capsys, arguments)
     tmp_path.rmdir()
     assert (
         errors_of(capsys, *arguments)
-        == "kvbench: the current folder is gone (call kvbench from another one)\n"
+        == "kvbench: the current folder is gone (run kvbench in another folder)\n"
     )
 
 

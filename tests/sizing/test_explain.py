@@ -261,12 +261,12 @@ BAD = [
         (f"llama-3-8b --measured {text}", "5.2@8192")
         for text in ("5", "5@", "@5", "0@512", "5@0", "fast@8k")
     ),
-    ("llama-3-8b --cores 96", "--bandwidth", "one server"),
-    ("llama-3-8b --bandwidth 460", "--cores", "one server"),
+    ("llama-3-8b --cores 96", "--bandwidth", "go together"),
+    ("llama-3-8b --bandwidth 460", "--cores", "go together"),
     ("llama-3-8b --cores 96 --bandwidth 0", "--bandwidth is 0"),
     ("llama-3-8b --cores 0 --bandwidth 9", "0"),
     ("llama-3-8b --cores 96 --bandwidth nan", "nan"),
-    ("deepseek-v3 --cores 96 --bandwidth 460", "no kernel here walks"),
+    ("deepseek-v3 --cores 96 --bandwidth 460", "kvbench has no kernel for the rows"),
     ("llama-3-8b --batch 0", "0"),
     ("llama-3-8b --batch 99999999999", "99999999999"),
     ("llama-3-8b --weights much", "16GB"),

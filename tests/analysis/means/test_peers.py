@@ -122,8 +122,8 @@ def test_a_peer_that_failed_has_no_ratio():
 @pytest.mark.parametrize(
     ("count", "words"),
     [
-        (2, "2 launches will be made: fewer than 6 decide nothing"),
-        (6, "6 launches will be made: every ratio is stated"),
+        (2, "2 launches will be made: too few to decide anything; --launches 6 is enough"),
+        (6, "6 launches will be made: every ratio will have an interval"),
     ],
 )
 def test_the_first_line(count, words):
@@ -298,4 +298,4 @@ def test_two_builds_and_few_launches():
     found = findings("mine", records, MACHINE)
     (pair,) = found.beside.builds
     assert pair.word == UNDECIDED and pair.low is None
-    assert "right: not decided whether old or new is faster, by 2 launches" in " ".join(text(found))
+    assert "right: not decided after 2 launches whether old or new" in " ".join(text(found))

@@ -204,7 +204,7 @@ def _probes(report: Report) -> Iterator[Claim]:
     """Plain reads of memory by a probe, unless the page says that these are of its own visits."""
     rows = [row for table in report.with_heads("probe", "form", "rate") for row in table.rows]
     plain = [row for row in rows if (row["probe"], row["form"], row["level"]) == _PLAIN]
-    if plain and not any(report.sentences("the probe's own visits")):
+    if plain and not any(report.sentences("the probe's own visits|visits of the probe alone")):
         most = max(plain, key=lambda row: int(row["threads"]))
         yield from claim("memory", "memory read", most["rate"], "", "the machine's rates")
 
