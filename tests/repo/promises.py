@@ -323,7 +323,17 @@ MODELLED = (
     " --peers ggml --launches 6 --out runs/engine"
 )
 NUMPY = ("--dtype", "f32", "--context", "64")  # an engine that every installation has
+KEPT = (
+    "kvbench explain results/zen4-kvm-2/llama-4-layers --machine results/zen4-kvm-2/engine"
+    " --engine ggml --dtype "
+)
 CASE = {
+    f"{KEPT}f16 --measured 59.32@16 --measured 50.87@2016 --measured 22.06@8016": Promise(
+        (r"\n  f16 +8,016 +memory ", r"Measured at 8,016 tokens in f16")
+    ),
+    f"{KEPT}q8_0 --measured 79.19@16 --measured 42.95@2016 --measured 17.72@8016": Promise(
+        (r"\n  q8_0 +8,016 +memory ", r"Measured at 8,016 tokens in q8_0")
+    ),
     MODELLED: Promise(
         (r"run +runs/engine\n",), how=modelled_peers, more=("--peers", "numpy", *NUMPY)
     ),
