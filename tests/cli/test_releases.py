@@ -12,7 +12,8 @@ import yaml
 from tests.cli.test_workflows import WORKFLOWS, parsed
 from tests.raw import ROOT
 
-FILES = {name: yaml.safe_load((WORKFLOWS / f"{name}.yml").read_text()) for name in ("wheels", "arm")}
+PATHS = {name: WORKFLOWS / f"{name}.yml" for name in ("wheels", "arm")}
+FILES = {name: yaml.safe_load(path.read_text()) for name, path in PATHS.items()}
 STEPS = [
     (f"{name} {job}", step)
     for name, workflow in FILES.items()
@@ -20,9 +21,7 @@ STEPS = [
     for step in facts["steps"]
 ]
 LINES = [
-    (place, line.strip())
-    for place, step in STEPS
-    for line in step.get("run", "").splitlines()
+    (place, line.strip()) for place, step in STEPS for line in step.get("run", "").splitlines()
 ]
 CALLS = [(place, line) for place, line in LINES if line.startswith("kvbench ")]
 JOBS = FILES["wheels"]["jobs"]

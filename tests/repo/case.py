@@ -9,6 +9,8 @@ from collections.abc import Callable, Iterable
 from functools import cache, partial
 from typing import Any
 
+from kvbench.model import Ceiling
+from kvbench.sizing.known import known
 from results import engine
 from tests.raw import ROOT
 
@@ -54,13 +56,10 @@ def cache_bytes(dtype: str, context: int) -> float:
 
 
 @cache
-def reads() -> dict[str, float]:
-    """Return the GB/s of plain reads of memory by all threads, with both ends: gbps, low, high."""
-    (found,) = (
-        each
-        for each in json.loads((RUN / "machine.json").read_text())["ceilings"]
-        if (each["op"], each["form"], each["threads"]) == ("read", "plain", cores())
-    )
+def reads() -> Ceiling:
+    """Return the GB/s of plain reads of memory by all threads, with both ends."""
+    found = known(RUN).plain_read()
+    assert found is not None
     return found
 
 
@@ -92,12 +91,12 @@ def added(dtype: str) -> float:
 
 def reading(dtype: str) -> float:
     """Return the seconds of plain reads of the cache at the longest context."""
-    return cache_bytes(dtype, LONG) / (reads()["gbps"] * 1e9)
+    return cache_bytes(dtype, LONG) / (reads().median * 1e9)
 
 
 def weighing() -> float:
     """Return the seconds of plain reads of the weights."""
-    return weights() / (reads()["gbps"] * 1e9)
+    return weights() / (reads().median * 1e9)
 
 
 def faster(dtype: str, kernel: tuple[str, str]) -> float:
@@ -120,6 +119,16 @@ def halved(dtype: str) -> float:
     twice, near, far = 2 * step(dtype, SHORT), step(dtype, MIDDLE), step(dtype, LONG)
     assert near < twice < far
     return MIDDLE + (twice - near) / (far - near) * (LONG - MIDDLE)
+
+
+def below(dtype: str) -> float:
+    """Return the share by which explain's line lies below the time at the longest context that was
+    timed: through the origin, with the least squares of relative errors.
+    """
+    timed = {context: layers(dtype, context)[ENGINE] for context in (256, 2048, TIMED)}
+    rates = [context / seconds for context, seconds in timed.items()]
+    slope = sum(rates) / sum(rate**2 for rate in rates)
+    return 1 - slope * TIMED / timed[TIMED]
 
 
 def lost() -> tuple[str, str]:
@@ -250,7 +259,7 @@ SENTENCES: tuple[tuple[str, Callable[[], Iterable[Any]]], ...] = (
             f"{weights() / MIB:.0f}",
             f"{LONG:,}",
             *both(lambda dtype: f"{cache_bytes(dtype, LONG) / MIB:.0f}"),
-            f"{reads()['gbps']:.1f}",
+            f"{reads().median:.1f}",
         ),
     ),
     (
@@ -264,11 +273,17 @@ SENTENCES: tuple[tuple[str, Callable[[], Iterable[Any]]], ...] = (
         ),
     ),
     (
-        "At {} tokens attention takes {}% of the step with f16 and {}% with q8_0. It takes {}% and"
-        " {}% of the time that was added since {} tokens.",
+        "At {} tokens the line lies {}% below the time that was measured with f16, and {}% below it"
+        " with q8_0.",
+        lambda: (f"{TIMED:,}", *both(lambda dtype: percent(below(dtype)))),
+    ),
+    (
+        "takes {}% of a step at {} tokens with f16 and {}% with q8_0. It takes {}% and {}% of the"
+        " time that was added since {} tokens.",
         lambda: (
+            percent(attention("f16") / step("f16", LONG)),
             f"{LONG:,}",
-            *both(lambda dtype: percent(attention(dtype) / step(dtype, LONG))),
+            percent(attention("q8_0") / step("q8_0", LONG)),
             *both(lambda dtype: percent(attention(dtype) / added(dtype))),
             SHORT,
         ),
@@ -302,7 +317,7 @@ SENTENCES: tuple[tuple[str, Callable[[], Iterable[Any]]], ...] = (
     ),
     (
         "to within {} to {} GB/s. The rounds of f16 at {} tokens",
-        lambda: (f"{reads()['low']:.0f}", f"{reads()['high']:.0f}", SHORT),
+        lambda: (f"{reads().low:.0f}", f"{reads().high:.0f}", SHORT),
     ),
     ("Weights of {} bits", lambda: [4]),
 )
