@@ -1,13 +1,13 @@
-"""An engine's own tokens per second, for kvbench explain --engine to be held against.
+"""Measure an engine's own tokens per second, to compare with kvbench explain --engine.
 
     python results/engine.py write model.gguf
     python results/engine.py run model.gguf
     python results/engine.py run model.gguf base
 
-`write`: a Llama model with random weights. `run`: llama.cpp, from the wheel of xllamacpp, decodes
-a few tokens behind prompts of several depths; the last line of a format is what kvbench explain is
-asked. Its cache is on huge pages, as that of every engine in kvbench peers, or on `base` pages, as
-malloc gives them where nobody asks.
+`write` writes a Llama model with random weights. `run` lets llama.cpp, from the wheel of xllamacpp,
+decode a few tokens behind prompts of several lengths. The last line of each format is the options
+for kvbench explain. The cache is on huge pages, as in kvbench peers. With `base` it is on the pages
+that malloc gives by itself.
 """
 
 import os
@@ -25,12 +25,12 @@ DEPTHS = (0, 2000, 8000)
 WORDS = ["<unk>", "<s>", "</s>", *(f"<0x{byte:02X}>" for byte in range(256))]
 KINDS = [2, 3, 3] + [6] * 256  # unknown, control, bytes
 HUGE = {"GLIBC_TUNABLES": "glibc.malloc.hugetlb=1"}  # large memory asks for huge pages
-PROMPT = 5  # a token: which one makes no difference to the time
+PROMPT = 5  # the token that prompts repeat: the time does not depend on it
 
 
 @dataclass(frozen=True, slots=True)
 class Sizes:
-    """Those of Llama-3.2-1B, with 4 of its 16 layers."""
+    """Sizes of Llama-3.2-1B, with 4 of its 16 layers."""
 
     layers: int = 4
     hidden: int = 2048
@@ -41,7 +41,7 @@ class Sizes:
     context: int = 16384
 
     def tensors(self) -> dict[str, tuple[int, ...]]:
-        """Rows and columns, as NumPy has them."""
+        """Return the shape of each tensor: rows, columns, as NumPy has them."""
         query, stored = self.q_heads * self.head_dim, self.kv_heads * self.head_dim
         layer = {
             "attn_norm": (self.hidden,),
@@ -66,7 +66,7 @@ class Sizes:
 
 
 def head(made: Any, sizes: Sizes) -> None:
-    """What a llama.cpp server asks for; it crashes without a vocabulary."""
+    """Write what a llama.cpp server needs. It crashes without a vocabulary."""
     made.add_context_length(sizes.context)
     made.add_embedding_length(sizes.hidden)
     made.add_block_count(sizes.layers)
@@ -84,7 +84,7 @@ def head(made: Any, sizes: Sizes) -> None:
 
 
 def write(path: Path, sizes: Sizes = Sizes()) -> None:
-    """Matrices in bf16, as models are published, and norms in f32."""
+    """Write the model: matrices in bf16, as models are published, and norms in f32."""
     from gguf import GGMLQuantizationType as Kind
     from gguf import GGUFWriter
     from gguf.quants import quantize
@@ -107,8 +107,8 @@ def write(path: Path, sizes: Sizes = Sizes()) -> None:
 def rates(
     path: Path, dtype: str, depths: tuple[int, ...] = DEPTHS, threads: int = 2, rounds: int = ROUNDS
 ) -> dict[int, list[float]]:
-    """Tokens per second behind each depth, of every round, with K and V in `dtype`. A prompt goes
-    on from the one before, so that each token of it is computed once.
+    """Return the tokens per second of every round behind each depth, with K and V in `dtype`. Each
+    prompt continues the one before, so that llama.cpp computes each of its tokens once.
     """
     import xllamacpp
 

@@ -137,7 +137,7 @@ def test_a_library_is_taken_as_it_is(tree, tmp_path):
 
 
 def test_a_wheel_is_the_library_in_it(tmp_path, cache):
-    wheel = tmp_path / "kvbench-0.1.0-py3-none-linux_x86_64.whl"
+    wheel = tmp_path / "kvbench-1.0.0-py3-none-linux_x86_64.whl"
     with ZipFile(wheel, "w") as packed:
         packed.write(library_path(), "kvbench/libkvbench.so")
         packed.writestr("kvbench/abi.h", "int first;")

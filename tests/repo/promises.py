@@ -41,6 +41,12 @@ def modelled(patch, folder):
     gguf_file(folder / "model.gguf", "llama", facts, tensors)
 
 
+def modelled_peers(patch, folder):
+    """The same, and visits are played."""
+    modelled(patch, folder)
+    played(patch, folder)
+
+
 def gated(patch, folder):
     """Let two builds of the same code stand in for the revisions, and play their visits."""
     own = Path(tempfile.mkdtemp(dir=folder))
@@ -87,7 +93,8 @@ def _libraries(folder):
     return found
 
 
-STAGED = (gated, modelled, built, rivalled)  # in earnest, too: no test has what these stand for
+# in earnest, too: no test has what these stand for
+STAGED = (gated, modelled, modelled_peers, built, rivalled)
 
 
 @dataclass(frozen=True)
@@ -264,14 +271,6 @@ RESULTS = {
         (*RATIOS, r"decode i8 +tokens/s +104 +35 \(0\.34x\)"),
         {"machines/index.html": "2 machines, 2 runs"},
     ),
-    "kvbench explain model.gguf --machine results/zen4-kvm-2/engine --engine ggml"
-    " --context 0,2k,8k": Promise(
-        (
-            r"\n  f16 +2,048 +memory +[\d.]+ ms +[\d.]+ ms +[\d.]+ ",
-            r"\n  q8_0 +8,192 +memory +[\d.]+ ms +[\d.]+ ms +[\d.]+ ",
-        ),
-        how=modelled,
-    ),
     SCORE: Promise((r"VALID", r"16 bits", r"tokens/s"), how=scored),
     PACKED: Promise((r": VALID; Zen 4, 2 of 96 cores, ",), {"mine.tar.gz": ""}, (SCORE,)),
     "kvbench score --check mine.tar.gz": Promise(
@@ -316,6 +315,32 @@ GATING = {
     ),
     "kvbench gate --engine vllm --base old/bin/python --head new/bin/python": Promise(
         (r"^EQUIVALENT: ", r"head new/bin/python \(0\.1, "), how=rivalled
+    ),
+}
+
+MODELLED = (
+    "kvbench peers --model model.gguf --context 256,2k,8k --dtype f16,q8_0 --threads all"
+    " --peers ggml --launches 6 --out runs/engine"
+)
+NUMPY = ("--dtype", "f32", "--context", "64")  # an engine that every installation has
+KEPT = (
+    "kvbench explain results/zen4-kvm-2/llama-4-layers --machine results/zen4-kvm-2/engine"
+    " --engine ggml --dtype "
+)
+CASE = {
+    f"{KEPT}f16 --measured 59.32@16 --measured 50.87@2016 --measured 22.06@8016": Promise(
+        (r"\n  f16 +8,016 +memory ", r"Measured at 8,016 tokens in f16")
+    ),
+    f"{KEPT}q8_0 --measured 79.19@16 --measured 42.95@2016 --measured 17.72@8016": Promise(
+        (r"\n  q8_0 +8,016 +memory ", r"Measured at 8,016 tokens in q8_0")
+    ),
+    MODELLED: Promise(
+        (r"run +runs/engine\n",), how=modelled_peers, more=("--peers", "numpy", *NUMPY)
+    ),
+    "kvbench profile decode --engine ggml --model model.gguf --context 8k --dtype f16": Promise(
+        (r"\n  core +\d", r"\n  rest +\d"),
+        how=modelled,
+        more=("--engine", "numpy", "--threads", "1", *NUMPY, *BRIEF),
     ),
 }
 
@@ -412,5 +437,6 @@ PROMISES = {
     "suites/README.md": SUITES,
     "results/README.md": RESULTS,
     "results/gate-your-engine.md": GATING,
+    "results/engine-at-8k.md": CASE,
     "kvbench/cli/README.md": IN_DEPTH,
 }

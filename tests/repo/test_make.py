@@ -10,8 +10,8 @@ from tests.raw import ROOT
 
 PIP = """\
 Processing /a folder/kvbench
-Collecting numpy>=1.26 (from kvbench==0.1.0)
-  Processing /wheels/scipy-1.17.1-cp311.whl (from kvbench==0.1.0)
+Collecting numpy>=1.26 (from kvbench==1.0.0)
+  Processing /wheels/scipy-1.17.1-cp311.whl (from kvbench==1.0.0)
   *** Building project with Ninja...
   [1/44] Building C object CMakeFiles/base.dir/base/check.c.o
   [44/44] Linking C shared library libkvbench.so

@@ -4,6 +4,7 @@ model and runs an engine on it.
 
 import importlib.util
 import json
+import math
 from dataclasses import replace
 
 import pytest
@@ -17,6 +18,7 @@ from kvbench.store import plain
 from results import engine
 from tests.cli.test_cli import output_of, refused
 from tests.made_run import DECODE, GIGA, MACHINE, READ, probe, traffic, visit
+from tests.raw import ROOT
 from tests.report.made import directory
 
 SIZES = engine.Sizes(2, 256, 512, 4, 2, 64, 16384)
@@ -89,6 +91,17 @@ def test_the_file_is_a_llama(model):
     assert (name, why, found.max_context) == ("tiny", "", 16384)
     assert (found.layers, found.q_heads, found.kv_heads, found.head_dim) == (2, 4, 2, 64)
     assert found.weights.read(1) == WEIGHTS + EMBEDDED
+
+
+def test_the_kept_shapes_are_those_of_the_file_that_is_written():
+    """results/engine-at-8k.md explains them in the place of the file. There, norms are f32."""
+    _, found, why = find(str(ROOT / "results" / "zen4-kvm-2" / "llama-4-layers"))
+    sizes, shapes = engine.Sizes(), engine.Sizes().tensors()
+    heads = (found.layers, found.q_heads, found.kv_heads, found.head_dim, found.max_context)
+    assert heads == (4, sizes.q_heads, sizes.kv_heads, sizes.head_dim, sizes.context) and not why
+    stored = 2 * sum(math.prod(shape) for shape in shapes.values())
+    table = 2 * math.prod(shapes["token_embd.weight"])
+    assert found.weights.read(1) == stored - table + 2 * sizes.hidden
 
 
 def test_a_prediction_is_weights_and_attention(model, planted, capsys):
