@@ -1,10 +1,9 @@
 """What the shipped pages and READMEs quote of a run is what that run says.
 
-Three kinds of quotes: text that a command prints (`PRINTED`), sentences of a report (`SAID`) and
-numbers that are computed (`COMPUTED`). Each names the file and finds its place there by a pattern.
+Text that a command prints (`PRINTED`) is found in its file by a pattern. Parts between marks are
+compared by tests/repo/test_outputs.py, and numbers in sentences by tests/repo/test_numbers.py.
 """
 
-import csv
 import re
 import shlex
 
@@ -37,9 +36,7 @@ PRINTED = (
     ),
 )
 
-# A file, and what stands around a list of sentences that a page has.
 ENGINES = r"\nThe page says of them:\n\n(.*?)\n\n(?=\S)"
-SAID = (("results/README.md", r"\nFrom \[a `quick` run\].*?:\n\n(.*?)\n\n(?=\S)"),)
 
 
 def flat(text):
@@ -61,14 +58,6 @@ def test_what_a_readme_says_that_a_command_prints(
     said = output_of(capsys, *words) if words else (shipped / "terminal.txt").read_text()
     for part in re.split(r"^ *\.\.\.$", quoted(file, pattern), flags=re.MULTILINE):
         assert flat(part) in flat(said)
-
-
-@pytest.mark.parametrize(("file", "pattern"), SAID)
-def test_what_a_readme_says_of_a_run(file, pattern, shipped):
-    page = plain_text((shipped / "index.html").read_text())
-    for line in re.split(r"^- ", quoted(file, pattern), flags=re.MULTILINE):
-        for sentence in re.split(r"(?<=[.?]) (?=[A-Z\d])", flat(line)):
-            assert sentence in page
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.parts[-4])
@@ -137,29 +126,3 @@ def test_the_words_on_engines(beside):
     page = flat(" ".join(paragraphs("peers", "summary", beside.beside)))
     _, *lines = re.split(r"^- ", quoted("suites/README.md", ENGINES), flags=re.MULTILINE)
     assert lines and all(flat(line) in page for line in lines)
-
-
-WORDS = ("no", "one", "two", "three", "four", "five", "six")
-
-
-def test_the_gates():
-    with (RESULTS / "zen3-kvm-2" / "gate" / "runs.csv").open() as file:
-        rows = list(csv.DictReader(file))
-    text = flat((RESULTS / "README.md").read_text())
-    said = re.search(
-        r"of (\d+) gates: nothing red in (\d+) of one build, (\d+) of the same code linked anew and"
-        r" (\d+) beside another program; red in all (\d+) where some kernels read a fifth or a"
-        r" tenth of their rows twice, and in (\w+) of the (\w+) where it was a twentieth",
-        text,
-    )
-    kinds = [sum(row["exercise"] == kind for row in rows) for kind in ("same", "rebuild")]
-    disturbed = sum(row["exercise"] == "contaminated" for row in rows)
-    slow = [row for row in rows if row["exercise"] == "slow"]
-    small = [row for row in slow if row["case"].endswith(" 5%")]
-    red = sum(row["verdict"] == "REGRESSION" for row in small)
-    counts = [len(rows), *kinds, disturbed, len(slow) - len(small)]
-    assert [int(number) for number in said.groups()[:5]] == counts
-    assert (said[6], said[7]) == (WORDS[red], WORDS[len(small)])
-    for row in rows:
-        if row not in small:
-            assert (row["verdict"] == "REGRESSION") == (row["exercise"] == "slow")
