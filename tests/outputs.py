@@ -4,8 +4,8 @@
 
 A part lies between `<!-- output: kvbench ... -->` and `<!-- end -->`, each alone on a line. It is a
 fenced or an indented block; an empty part is filled with a fenced one. `...` alone on a line stands
-for lines that are left out. The cuts stay where they are: before and after `...` the new output must
-have a line like the old one, numbers aside. Otherwise nothing is written, and a person cuts anew.
+for lines that are left out. The cuts stay where they are: before and after `...` the new output
+must have a line like the old one, numbers aside. If not, nothing is written: cut the part by hand.
 
 Commands run in a temporary folder that links to results/, and may only read there.
 """
@@ -178,9 +178,7 @@ def _first_words(line: str) -> str:
 
 def main() -> None:
     """Rewrite all pages, or none."""
-    made = {
-        page: rewritten(page.read_text(), name=str(page.relative_to(ROOT))) for page in pages()
-    }
+    made = {page: rewritten(page.read_text(), name=str(page.relative_to(ROOT))) for page in pages()}
     for page, text in made.items():
         if text != page.read_text():
             page.write_text(text)

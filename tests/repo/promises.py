@@ -312,7 +312,9 @@ ADDING = {
     NEW: measured(),
     BLESSED: Promise((), {"results/mymachine/quick/journal.jsonl": ""}, (NEW,)),
     'kvbench score --pack runs/score --out results/mymachine/score.tar.gz --name "My machine"': (
-        Promise((r": VALID; My machine, ",), {"results/mymachine/score.tar.gz": ""}, (BLESSED, SCORE))
+        Promise(
+            (r": VALID; My machine, ",), {"results/mymachine/score.tar.gz": ""}, (BLESSED, SCORE)
+        )
     ),
 }
 

@@ -9,10 +9,53 @@ import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
-WORDS = """one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen
-sixteen seventeen eighteen nineteen twenty thirty forty fifty sixty seventy eighty ninety hundred
-thousand million billion dozen half halves third thirds quarter quarters fifth fifths tenth tenths
-twentieth hundredth twice""".split()
+WORDS = [
+    "one",
+    "two",
+    "three",
+    "four",
+    "five",
+    "six",
+    "seven",
+    "eight",
+    "nine",
+    "ten",
+    "eleven",
+    "twelve",
+    "thirteen",
+    "fourteen",
+    "fifteen",
+    "sixteen",
+    "seventeen",
+    "eighteen",
+    "nineteen",
+    "twenty",
+    "thirty",
+    "forty",
+    "fifty",
+    "sixty",
+    "seventy",
+    "eighty",
+    "ninety",
+    "hundred",
+    "thousand",
+    "million",
+    "billion",
+    "dozen",
+    "half",
+    "halves",
+    "third",
+    "thirds",
+    "quarter",
+    "quarters",
+    "fifth",
+    "fifths",
+    "tenth",
+    "tenths",
+    "twentieth",
+    "hundredth",
+    "twice",
+]
 NUMBER = re.compile(
     rf"(?<![\w.])(?:[+-]?\d+(?:,\d{{3}})*(?:\.\d+)*\w*|(?:{'|'.join(WORDS)})(?!\w))", re.IGNORECASE
 )
@@ -20,7 +63,9 @@ NUMBER = re.compile(
 SKIPPED = (
     re.compile(r"^<!-- (?:kvbench|output): .*?^<!-- end -->$", re.MULTILINE | re.DOTALL),
     re.compile(r"^```(?:yaml|c|python|toml|json)\n.*?^```$", re.MULTILINE | re.DOTALL),
-    re.compile(r"^    AMD EPYC.*?(?=^\S)", re.MULTILINE | re.DOTALL),  # tests/report/test_shipped.py
+    re.compile(
+        r"^    AMD EPYC.*?(?=^\S)", re.MULTILINE | re.DOTALL
+    ),  # tests/report/test_shipped.py
 )
 _FENCED = re.compile(r"^```(?:sh|bash)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 _INDENTED = re.compile(r"^    (?:kvbench|cc|make|pip|uvx|python) .*$", re.MULTILINE)
@@ -58,7 +103,9 @@ def page(source: str) -> Page:
         bare = pattern.sub(_blank, bare)
     # of each run of white space the first character stays
     kept = [
-        at for at, letter in enumerate(left) if not (letter.isspace() and left[at - 1 : at].isspace())
+        at
+        for at, letter in enumerate(left)
+        if not (letter.isspace() and left[at - 1 : at].isspace())
     ]
     return Page(
         text="".join(" " if left[at].isspace() else left[at] for at in kept),

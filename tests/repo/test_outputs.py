@@ -50,7 +50,10 @@ def test_there_is_a_page_that_shows_something():
         ("    old", "    a 10 GB\n\n    rows 2\n    c 3 times\n    d\n    e 5 (4 to 6)"),
         ("```text\na 9 GB\n...\n```", "```text\na 10 GB\n...\n```"),
         ("    ...\n    c 77 times\n    d\n    ...", "    ...\n    c 3 times\n    d\n    ..."),
-        ("```text\na 9 GB\n...\nd\ne 7 (1 to 9)\n```", "```text\na 10 GB\n...\nd\ne 5 (4 to 6)\n```"),
+        (
+            "```text\na 9 GB\n...\nd\ne 7 (1 to 9)\n```",
+            "```text\na 10 GB\n...\nd\ne 5 (4 to 6)\n```",
+        ),
         # the words after the number have changed: those before it still match
         ("```text\n...\n\nrows 9 of 10\n\n...\n```", "```text\n...\n\nrows 2\n\n...\n```"),
     ],
