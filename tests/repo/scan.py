@@ -9,53 +9,13 @@ import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
-WORDS = [
-    "one",
-    "two",
-    "three",
-    "four",
-    "five",
-    "six",
-    "seven",
-    "eight",
-    "nine",
-    "ten",
-    "eleven",
-    "twelve",
-    "thirteen",
-    "fourteen",
-    "fifteen",
-    "sixteen",
-    "seventeen",
-    "eighteen",
-    "nineteen",
-    "twenty",
-    "thirty",
-    "forty",
-    "fifty",
-    "sixty",
-    "seventy",
-    "eighty",
-    "ninety",
-    "hundred",
-    "thousand",
-    "million",
-    "billion",
-    "dozen",
-    "half",
-    "halves",
-    "third",
-    "thirds",
-    "quarter",
-    "quarters",
-    "fifth",
-    "fifths",
-    "tenth",
-    "tenths",
-    "twentieth",
-    "hundredth",
-    "twice",
-]
+_WORDS = """
+one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen sixteen
+seventeen eighteen nineteen twenty thirty forty fifty sixty seventy eighty ninety hundred thousand
+million billion dozen half halves third thirds quarter quarters fifth fifths tenth tenths twentieth
+hundredth twice
+"""
+WORDS = _WORDS.split()
 NUMBER = re.compile(
     rf"(?<![\w.])(?:[+-]?\d+(?:,\d{{3}})*(?:\.\d+)*\w*|(?:{'|'.join(WORDS)})(?!\w))", re.IGNORECASE
 )
