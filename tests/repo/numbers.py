@@ -218,7 +218,8 @@ HISTORY = (
         lambda: (0.5, sources.false_steps(0.5)),
     ),
     Sentence(
-        "With {} points a history shows a step after {} runs at the earliest, and later {} runs after the change at the earliest.",
+        "With {} points a history shows a step after {} runs at the earliest, and later {} runs"
+        " after the change at the earliest.",
         lambda: (200, *sources.first_step(200)),
     ),
     constant("With `--gate` the exit code is {} while a step down is open.", int(Exit.FAILED)),
