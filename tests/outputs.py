@@ -32,7 +32,7 @@ READING = {
     "history": ("--root results", "add|accept|--report"),
     "list": ("", "--out"),
     "report": ("--out |--format ", "--tables"),
-    "score": ("--check ", "--out"),
+    "score": ("--check |score results/", "--out|--pack|--resume"),
     "size": ("", "--out"),
 }
 
@@ -152,7 +152,7 @@ def _bare(lines: Sequence[str]) -> list[str]:
 
 def _cut_of(shown: Sequence[str]) -> str:
     """The line that stands for what is left out, with its indentation."""
-    return next(line for line in shown if line.strip() == CUT)
+    return next((line for line in shown if line.strip() == CUT), CUT)
 
 
 def _like(line: str, new: Sequence[str], begin: int, aim: int) -> int:

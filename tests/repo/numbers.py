@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
-from kvbench.analysis.answers import trust
+from kvbench.analysis.answers.trust import _SCATTER, FAIR, FEWEST, GOOD
 from kvbench.analysis.differs import trend
 from kvbench.analysis.differs.compare.words import LIMITS as COMPARED
 from kvbench.analysis.judge import LIMITS as JUDGED
@@ -19,7 +19,8 @@ from kvbench.analysis.judge import fewest
 from kvbench.analysis.limits.bounds import CLOSE
 from kvbench.analysis.measured.speeds import SLOW
 from kvbench.errors import Exit
-from kvbench.gate import gate, stages
+from kvbench.gate import stages
+from kvbench.gate.gate import BUDGET
 from kvbench.regime import THRESHOLDS
 from kvbench.report.words.compared import ADVISED
 from kvbench.score import consistency, definition
@@ -102,9 +103,9 @@ READING = (
         percent(CLOSE),
     ),
     constant("an interval crosses {}%", percent(CLOSE)),
-    constant("scatter is at most {}%, and every", percent(trust._SCATTER[trust.GOOD])),
-    constant("| fair | scatter is at most {}% |", percent(trust._SCATTER[trust.FAIR])),
-    constant("the typical point has fewer than {} launches", trust.FEWEST),
+    constant("scatter is at most {}%, and every", percent(_SCATTER[GOOD])),
+    constant("| fair | scatter is at most {}% |", percent(_SCATTER[FAIR])),
+    constant("the typical point has fewer than {} launches", FEWEST),
 )
 
 RULES = definition.RULES
@@ -173,7 +174,7 @@ COMPARING = (
     constant("A slowdown counts from {}% for all points", percent(JUDGED.family)),
     constant("and from {}% for a single point.", percent(JUDGED.point)),
     constant("{} points have BASE on both sides", stages.CONTROLS),
-    constant("by default to {:.0f} minutes", gate.BUDGET / 60),
+    constant("by default to {:.0f} minutes", BUDGET / 60),
 )
 
 GATING = (
@@ -190,7 +191,7 @@ GATING = (
     Sentence(
         "Heads of Llama-3-8B, {:,} tokens,", lambda: [sources.suite("engine")["axes"]["context"]]
     ),
-    constant("{:.0f} minutes to measure and confirm", gate.BUDGET / 60),
+    constant("{:.0f} minutes to measure and confirm", BUDGET / 60),
     Sentence(
         "Memory: {} GiB, or {} times the last-level caches if these are larger than {} MiB.",
         sources.engine_memory,
@@ -214,8 +215,8 @@ HISTORY = (
     constant("At most {}% of the reported steps are false.", percent(trend.LIMITS.rate)),
     Sentence(
         "If the noise of consecutive runs correlates at {}, about {}% of points without a step show"
-        " one.",
-        lambda: (0.5, sources.false_steps(0.5)),
+        " one in {} runs.",
+        lambda: (0.5, sources.false_steps(0.5, 100), 100),
     ),
     Sentence(
         "With {} points a history shows a step after {} runs at the earliest, and later {} runs"

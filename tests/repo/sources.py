@@ -120,18 +120,18 @@ def first_step(points: int) -> tuple[int, int]:
         chance = 2 * (before + after) / math.comb(before + after, after)
         return chance * points <= limits.rate
 
-    runs = next(runs for runs in range(2, 200) if clear(runs // 2, runs // 2))
+    runs = next(runs for runs in range(2, 200) if clear(runs // 2, runs - runs // 2))
     since = next(after for after in range(1, 200) if clear(limits.window, after))
     return runs, since
 
 
 @cache
-def false_steps(like: float) -> str:
-    """Share of simulated points without a step that show one, if the noise of consecutive runs
-    correlates: percent.
+def false_steps(like: float, runs: int) -> str:
+    """Percent of simulated points without a step that show one in so many runs. `like`: the
+    correlation of consecutive runs.
     """
     chance = np.random.default_rng(1)
-    made = [series(following(chance, 60, like=like)) for _ in range(500)]
+    made = [series(following(chance, runs, like=like)) for _ in range(1000)]
     found = trend.trends(made)
     return f"{100 * sum(bool(each.steps) for each in found) / len(found):.0f}"
 

@@ -83,6 +83,7 @@ def test_a_part_without_an_end_is_refused():
         "kvbench history add results/a/quick --root results",
         "kvbench history",
         "kvbench score --out runs/score",
+        "kvbench score --pack results/a/score --out results/a/score.tar.gz",
         "kvbench size gpt-2 --out here",
     ],
 )
@@ -97,6 +98,7 @@ def test_a_command_that_writes_or_measures_is_refused(command):
         "kvbench report results/zen4-kvm-2/quick --format md",
         "kvbench report results/zen4-kvm-2/quick --out report",
         "kvbench score --check results/zen4-kvm-2/score.tar.gz",
+        "kvbench score results/zen4-kvm-2/score.tar.gz",
         "kvbench history --root results",
         "kvbench explain gemma-3-4b --machine results/zen4-kvm-2/quick",
     ],
