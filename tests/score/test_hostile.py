@@ -241,8 +241,8 @@ def test_counters_set_to_zero_are_not_noticed(tmp_path):
 
     score, rules = found(tmp_path, quiet)
     assert score.state == "valid" and not rules
-    page = " ".join((HONEST.parents[1] / "README.md").read_text().split())
-    assert "valid means consistent, not true" in page and "counters" in page
+    page = " ".join((HONEST.parents[1] / "scores.md").read_text().split())
+    assert "Valid means consistent, not true" in page and "counters" in page
 
 
 def test_a_run_of_ones_own_is_judged_by_the_rules_alone(tmp_path):

@@ -14,7 +14,7 @@ from tests.made_run import failed, machine
 from tests.score import made
 
 FIRST = made.points()[0]
-RESULTS = Path(__file__).resolve().parents[2] / "results" / "README.md"
+RESULTS = Path(__file__).resolve().parents[2] / "results" / "scores.md"
 
 
 def test_the_version_stands_for_this_workload_and_these_rules():
