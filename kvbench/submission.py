@@ -5,11 +5,13 @@ score.json lies beside a run's own files: the version of the score, and digests 
 is made of.
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
+from functools import partial
 from hashlib import sha256
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from typing import TypeVar
 
 from kvbench import named
 from kvbench.analysis.measured.machines import ceiling_rows, profile
@@ -31,6 +33,7 @@ _MIB = 1 << 20
 _SIZES = {MANIFEST: _MIB, JOURNAL: 16 * _MIB, MACHINE: 4 * _MIB}
 _LIMITS = {name: _SIZES[name.rpartition("/")[2]] for name in _PARTS} | {SEAL: _MIB}
 _POINTS, _LAUNCHES = 256, 200  # in an archive, at most: a score has 11 in 10
+_Found = TypeVar("_Found")
 _HINT = "name an archive that kvbench score --pack has written"
 
 
@@ -131,6 +134,15 @@ def of(path: Path) -> Score:
     return scored(path) if path.is_dir() else checked(path)
 
 
+def with_run(path: Path) -> tuple[Score, Run]:
+    """What found_in() has found: the score, and the run that it is made of."""
+    return _with_run(path) if path.is_dir() else _unpacked(path, partial(_with_run, archived=True))
+
+
+def _with_run(path: Path, archived: bool = False) -> tuple[Score, Run]:
+    return scored(path, archived), load(path)
+
+
 def pack(path: Path, out: Path, name: str) -> Score:
     """Without host names and paths. `name`: what the machine is called, in place of its CPU's
     name.
@@ -172,14 +184,19 @@ def _copy(run: Run, place: Path, name: str) -> None:
 
 
 def checked(file: Path) -> Score:
-    """Of an archive, as scored(). Anybody may have made it, so whatever is wrong with it is a
-    BadRun that names it.
+    """Of an archive, as scored()."""
+    return _unpacked(file, partial(scored, archived=True))
+
+
+def _unpacked(file: Path, use: Callable[[Path], _Found]) -> _Found:
+    """What `use` makes of the folder that an archive is unpacked to. Anybody may have made the
+    archive, so whatever is wrong with it is a BadRun that names it.
     """
     with TemporaryDirectory(prefix="kvbench-") as folder:
         place = Path(folder)
         _unpack(file, place)
         try:
-            return scored(place, archived=True)
+            return use(place)
         except (MemoryError, OutOfMemory):
             raise
         except KvbenchError as error:
