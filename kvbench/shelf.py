@@ -108,27 +108,17 @@ def _entry(
 ) -> Entry | None:
     """Of its newest score that counts; without one, of its newest run of `quick`."""
     vendor = next((word for _, run in runs if (word := _vendor(run.machine))), "")
-    scores = [each for each in opened if each[1].state in _COUNTS]
-    for place, score, run in sorted(scores, key=lambda each: each[1].created, reverse=True):
-        return Entry(
-            machine=name,
-            place=place,
-            widths=tuple(_allowed(score)),
-            grade=score.state,
-            score=score.score,
-            **_facts(run, vendor),
-        )
+    counting = [each for each in opened if each[1].state in _COUNTS]
+    if counting:
+        place, score, run = max(counting, key=lambda each: each[1].created)
+        own = {"place": place, "grade": score.state, "score": score.score}
+        return Entry(machine=name, widths=tuple(_allowed(score)), **own, **_facts(run, vendor))
     sweeps = [each for each in runs if each[0].quick]
     for kept, run in sorted(sweeps, key=lambda each: each[1].manifest.created, reverse=True):
         if figures := swept(kept.found, widths(), workload()):
-            return Entry(
-                machine=name,
-                place=kept.name,
-                widths=figures,
-                grade=kept.found.answers.trust.grade,
-                score="",
-                **_facts(run, vendor),
-            )
+            grade = kept.found.answers.trust.grade
+            own = {"place": kept.name, "grade": grade, "score": ""}
+            return Entry(machine=name, widths=figures, **own, **_facts(run, vendor))
     return None
 
 

@@ -29,7 +29,7 @@ from kvbench.units import counted, cut, size
 _FEW = 2  # errors that are told in full
 _TITLE, _VALUE = 16, 18  # letters of a column
 _LAYOUT = "Layout"  # title of a tile
-_LEFT = "  ..."  # stands for lines that are left out
+LEFT = "  ..."  # stands for lines that are left out
 _SHARES = {"memory": "% of memory", "rows": "% of rows", "core": "% of core"}
 
 
@@ -86,11 +86,11 @@ def short(found: Findings, whole: bool = True) -> list[str]:
     for tile in tiles(own):
         told = f"{tile.title:<{_TITLE}}{tile.value + '  ':<{_VALUE}}{tile.detail}"
         kept = whole or tile.title != _LAYOUT
-        lines += wrapped([told], hanging=_TITLE + _VALUE) if kept else [_LEFT]
+        lines += wrapped([told], hanging=_TITLE + _VALUE) if kept else [LEFT]
     for each in tables(own):
         lines += ["", *each.lines]
         if each.rule:
-            lines += wrapped([each.rule]) if whole else [_LEFT]
+            lines += wrapped([each.rule]) if whole else [LEFT]
     failed = summary(found)
     return [*lines, *(["", *_heading(failed)] if failed.failed else ())]
 

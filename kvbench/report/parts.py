@@ -8,7 +8,7 @@ from typing import Any
 from kvbench.analysis.means.engines import Engines, of_formats
 from kvbench.analysis.means.standings import Standing, standings
 from kvbench.errors import one_of
-from kvbench.report.ending import short
+from kvbench.report.ending import LEFT, short
 from kvbench.report.kept import KeptMachine, KeptRun
 from kvbench.report.marks import Mark
 from kvbench.report.words import paragraphs, said
@@ -72,12 +72,12 @@ def engine_table(found: Engines, run: KeptRun) -> Iterator[str]:
     """The table, and what must be known to read it."""
     yield from prose(said("engines", "read", found, run))
     yield ""
-    heads = ["engine", "layout", *(said("engines", "format", each, found) for each in found.formats)]
+    formats = [said("engines", "format", each, found) for each in found.formats]
     rows = (
-        [plain(row.engine), plain(row.layout), *(said("engines", "cell", each) for each in row.means)]
+        [*map(plain, (row.engine, row.layout)), *(said("engines", "cell", m) for m in row.means)]
         for row in found.rows
     )
-    yield from table(heads, rows)
+    yield from table(["engine", "layout", *formats], rows)
     yield ""
     notes = paragraphs("engines", "notes", found, run.found.beside.engines)
     yield from spaced(prose(each) for each in notes)
@@ -87,13 +87,15 @@ def _screen(mark: Mark, machines: _Machines, to: str) -> Iterator[str]:
     """The first screen of a run. Words: the run; and `short`, which leaves more lines out."""
     _, run = _run_of(mark, machines, list(_runs(machines)))
     _refuse_words(mark, [word for word in mark.words[1:] if word != _SHORT], (_SHORT,))
-    yield from code([*short(run.found, whole=_SHORT not in mark.words), "", "  ..."])
+    lines = short(run.found, whole=_SHORT not in mark.words)
+    yield from code(lines if lines[-1] == LEFT else [*lines, "", LEFT])
 
 
 def _list(mark: Mark, machines: _Machines, to: str) -> Iterator[str]:
     """All machines with their runs."""
     _refuse_words(mark, mark.words)
-    rows = ([said("kept", name, each, to) for name in ("link", "cpu", "runs", "grade")] for each in machines)
+    cells = ("link", "cpu", "runs", "grade")
+    rows = ([said("kept", cell, each, to) for cell in cells] for each in machines)
     yield from table(("machine", "CPU", "runs", "grade of `quick`"), rows)
 
 
@@ -119,7 +121,7 @@ def _run_of(
     named = {f"{machine.name}/{run.name}": (machine, run) for machine, run in known}
     asked = next(iter(mark.words), "")
     if asked not in named:
-        what = f"there is no run {asked!r} for {mark.name}" if asked else f"{mark.name} names no run"
+        what = f"{mark.name} has no run {asked!r}" if asked else f"{mark.name} names no run"
         raise mark.refused(what, one_of(asked, named))
     return named[asked]
 

@@ -5,6 +5,7 @@ A command whose measuring takes long is made short for the test: by fewer and sh
 What it is to show stays the same.
 """
 
+import shutil
 import tempfile
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -39,6 +40,22 @@ def modelled(patch, folder):
     kinds = {1: KINDS.F32, 2: KINDS.BF16}
     tensors = {name: (shape, kinds[len(shape)]) for name, shape in sizes.tensors().items()}
     gguf_file(folder / "model.gguf", "llama", facts, tensors)
+
+
+def copied(patch, folder):
+    """Pages of results/ and folders of machines stand there themselves; runs stay links."""
+    for path in sorted((folder / "results").iterdir()):
+        if path.is_symlink() and path.suffix == ".md":
+            source = path.resolve()
+            path.unlink()
+            shutil.copy(source, path)
+        elif path.is_symlink() and path.is_dir():
+            inside = sorted(path.resolve().iterdir())
+            path.unlink()
+            path.mkdir()
+            for each in inside:
+                if each.suffix != ".md":
+                    (path / each.name).symlink_to(each)
 
 
 def gated(patch, folder):
@@ -87,7 +104,7 @@ def _libraries(folder):
     return found
 
 
-STAGED = (gated, modelled, built, rivalled)  # in earnest, too: no test has what these stand for
+STAGED = (copied, gated, modelled, built, rivalled)  # in earnest, too: no test has what these stand for
 
 
 @dataclass(frozen=True)
@@ -279,6 +296,11 @@ RESULTS = {
     ),
     "kvbench report results/* --out gallery": Promise(
         (r"scores of ",), {"gallery/index.html": "tuned"}
+    ),
+    "kvbench report results/* --tables": Promise(
+        (r"(?m)^results/zen4-kvm-2/README\.md: changed$", r"(?m)^results/README\.md: "),
+        {"results/zen4-kvm-2/README.md": r"Fastest decode +104 tokens/s"},
+        how=copied,
     ),
     BASE: measured(r"run +runs/base"),
     HEAD: measured(r"run +runs/head"),
