@@ -1,5 +1,5 @@
-"""Folders of machines, such as those in results/: each run is read and judged once; and the Markdown
-pages that are made of them.
+"""Reads folders of machines, such as those in results/, and writes the Markdown pages that are made
+of them. Each run is read and judged once.
 """
 
 import os

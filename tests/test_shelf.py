@@ -57,7 +57,9 @@ def tables(folder, capsys):
 
 @pytest.fixture(scope="module")
 def planted(tmp_path_factory):
-    """Six machines: a tie, an older version, bare metal, an invalid score beside a sweep, a sweep."""
+    """Seven machines: a tie, an older version, bare metal, an invalid score beside a sweep, a
+    sweep.
+    """
     folder = tmp_path_factory.mktemp("planted") / "results"
     scored(folder / "fast", 1.5)
     scored(folder / "level", 1.501)

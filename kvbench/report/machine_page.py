@@ -1,5 +1,5 @@
-"""The page of a machine: who it is, its runs and scores, and what each of them says. A command makes
-all of it.
+"""The page of a machine: who it is, its runs and scores, and what each of them says. A command
+makes all of it.
 """
 
 from collections.abc import Iterator

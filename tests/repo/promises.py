@@ -104,7 +104,8 @@ def _libraries(folder):
     return found
 
 
-STAGED = (copied, gated, modelled, built, rivalled)  # in earnest, too: no test has what these stand for
+# in earnest, too: no test has what these stand for, or may write into the repository
+STAGED = (copied, gated, modelled, built, rivalled)
 
 
 @dataclass(frozen=True)

@@ -57,9 +57,10 @@ class EngineRow:
 
 @dataclass(frozen=True, slots=True)
 class Engines:
-    """The table. `contexts`, `queries`: whether formats differ in these. `others`, `open`, `lacking`,
-    `empty`: whether some cell is of another format than its column, has no interval, lacks a shape,
-    or is of no engine that has the format.
+    """The table. `contexts`, `queries`: whether formats differ in these.
+
+    Of some cell: `others`: its format is not the column's. `open`: it has no interval. `lacking`:
+    it lacks a shape. `empty`: the engine was not measured with the format.
     """
 
     formats: tuple[Format, ...]
