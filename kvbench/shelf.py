@@ -19,7 +19,7 @@ from kvbench.model import Machine
 from kvbench.report.kept import KeptMachine, KeptRun, KeptScore
 from kvbench.report.machine_page import MADE, page
 from kvbench.report.marks import filled
-from kvbench.report.parts import part
+from kvbench.report.parts import known, part
 from kvbench.results import Run, load
 from kvbench.score import NOISY, VALID, Score, widths, workload
 from kvbench.store import write_text
@@ -111,7 +111,7 @@ def _entry(
     counting = [each for each in opened if each[1].state in _COUNTS]
     if counting:
         place, score, run = max(counting, key=lambda each: each[1].created)
-        own = {"place": place, "grade": score.state, "score": score.score}
+        own: dict[str, Any] = {"place": place, "grade": score.state, "score": score.score}
         return Entry(machine=name, widths=tuple(_allowed(score)), **own, **_facts(run, vendor))
     sweeps = [each for each in runs if each[0].quick]
     for kept, run in sorted(sweeps, key=lambda each: each[1].manifest.created, reverse=True):
@@ -163,6 +163,8 @@ def pages(folders: Sequence[Path]) -> dict[Path, str]:
         _refuse_written(path)
     every = (Path(os.path.normpath(home / "..")) / README, *sorted(home.glob("*.md")))
     texts = {path: text for path in every if (text := _text(path)) is not None}
+    for path, text in texts.items():
+        filled(path, text, known)
     found = {folder: read(folder) for folder in folders}
     machines = tuple(found.values())
     made = {

@@ -26,9 +26,15 @@ def part(mark: Mark, machines: _Machines, to: str) -> list[str]:
     """The lines of a marked part. `to`: the way from the page to the folder of the machines, which
     begins links; empty or with a slash at its end.
     """
+    known(mark)
+    return list(_PARTS[mark.name](mark, machines, to))
+
+
+def known(mark: Mark) -> list[str]:
+    """No lines for a mark with a known name. It refuses others, before any run is read."""
     if mark.name not in _PARTS:
         raise mark.refused(f"{mark.name!r} is not known", one_of(mark.name, _PARTS))
-    return list(_PARTS[mark.name](mark, machines, to))
+    return []
 
 
 def _scores(mark: Mark, machines: _Machines, to: str) -> Iterator[str]:

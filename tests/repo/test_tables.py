@@ -74,7 +74,7 @@ def test_pages_are_as_the_command_makes_them(tree, name):
         if page.name != "oracle.md":
             kept = ROOT / page.relative_to(tree)
             assert kept.exists() and page.read_text() == kept.read_text(), (
-                f"{kept.relative_to(ROOT)} is not as the runs say: kvbench report results/* --tables"
+                f"{kept.relative_to(ROOT)} is out of date: kvbench report results/* --tables"
             )
 
 
@@ -135,9 +135,7 @@ def by_launch(visits, program):
 def enclosing(values):
     """The two of them, from the ends inwards, that hold the median with 95 % at least."""
     ordered, count = sorted(values), len(values)
-    outside = max(
-        k for k in range(count // 2) if k == 0 or 2 * binom.cdf(k, count, 0.5) <= 0.05
-    )
+    outside = max(k for k in range(count // 2) if k == 0 or 2 * binom.cdf(k, count, 0.5) <= 0.05)
     return ordered[outside], ordered[-1 - outside]
 
 
@@ -231,9 +229,7 @@ def plain_reads(visits):
         if found := re.match(r"read\..*/bytes(\d+)/cpu([\d,-]+)", visit["point"]):
             probes[len(found[2]), int(found[1])].append(visit)
     own = probes[max(probes)]
-    return own[0]["traffic"]["point"]["bytes_compulsory"] / median(
-        by_launch(own, "point").values()
-    )
+    return own[0]["traffic"]["point"]["bytes_compulsory"] / median(by_launch(own, "point").values())
 
 
 def test_ranks_are_of_scores_alone_and_rise(parts):
@@ -262,7 +258,7 @@ def points():
     found = {}
     for visit in journal(ENGINES):
         name = visit["point"]
-        if kernel := re.match(KERNEL.match(name):
+        if kernel := KERNEL.match(name):
             engine = re.search(r"\.engine(\w+)$", name)
             _, layout, dtype, heads, cpus = kernel.groups()
             engine = engine[1] if engine else "kvbench"

@@ -11,6 +11,7 @@ import pandas as pd
 
 from kvbench.analysis.means.ratios import Visits, complete, judged, logs, mean
 from kvbench.model import AGAIN, OURS, Record
+from kvbench.native import default_library
 
 _FORMAT = ["dtype", "context", "q_len", "attends"]  # columns of the table of peers
 _Logs = Mapping[int, float]  # by launch
@@ -88,6 +89,11 @@ class Engines:
         return any(each.dtype for each in self.cells)
 
     @property
+    def enclosed(self) -> bool:
+        """Whether a cell has an interval."""
+        return any(each.low is not None for each in self.cells)
+
+    @property
     def open(self) -> bool:
         return any(each.times is not None and each.low is None for each in self.cells)
 
@@ -113,6 +119,7 @@ def engines(rows: pd.DataFrame, records: Iterable[Record]) -> Engines:
         (Format(str(dtype), int(context), int(q_len), str(attends), own["cell"].nunique()), own)
         for (dtype, context, q_len, attends), own in rows.groupby(_FORMAT, sort=False)
     ]
+    formats.sort(key=lambda each: _order(each[0]))
     theirs = rows[~rows["engine"].isin((OURS, AGAIN))]
     names = list(theirs[["engine", "layout"]].drop_duplicates().itertuples(index=False, name=None))
     found = [
@@ -120,6 +127,14 @@ def engines(rows: pd.DataFrame, records: Iterable[Record]) -> Engines:
         for engine, layout in names
     ]
     return Engines(tuple(each for each, _ in formats), tuple(sorted(found, key=_nearest)))
+
+
+def _order(own: Format) -> tuple[Any, ...]:
+    """Formats as the library has them; others, such as pairs, come last."""
+    words = default_library().words("dtype")
+    known = own.dtype in words
+    place = words.index(own.dtype) if known else len(words)
+    return place, own.dtype, own.context, own.q_len, own.attends
 
 
 def _nearest(row: EngineRow) -> tuple[float, str, str]:
@@ -136,8 +151,14 @@ def _pooled(own: pd.DataFrame, engine: str, layout: str, visits: Visits) -> Engi
         return None
     measured = [each for each in tried if each]
     ratio: dict[str, Any] = judged(mean(measured))
-    ends = (ratio.get(name) for name in ("times", "low", "high"))
-    return EngineMean(*ends, ratio["launches"], len(measured), len(cells) - len(measured))
+    return EngineMean(
+        times=ratio.get("times"),
+        low=ratio.get("low"),
+        high=ratio.get("high"),
+        launches=ratio["launches"],
+        shapes=len(measured),
+        lacking=len(cells) - len(measured),
+    )
 
 
 def _beside(cell: pd.DataFrame, engine: str, layout: str, visits: Visits) -> _Logs | None:
@@ -156,10 +177,7 @@ def of_formats(table: Engines, dtypes: Sequence[str], bits: Mapping[str, int]) -
     format, and has another one of as many bits (`bits`) that has no column, stands there with that.
     """
     wanted = [
-        place
-        for dtype in dtypes
-        for place, each in enumerate(table.formats)
-        if each.dtype == dtype
+        place for dtype in dtypes for place, each in enumerate(table.formats) if each.dtype == dtype
     ]
     rows = (
         replace(row, means=tuple(_or_alike(table, row, place, dtypes, bits) for place in wanted))

@@ -129,8 +129,11 @@ def _newness(version: str) -> tuple[int, ...]:
 
 
 def cores(machine: Machine) -> int:
-    """The number of threads that "all" stands for."""
-    return len(place(machine, None, "all"))
+    """The number of threads that "all" stands for. All cores, if facts are missing that tell it."""
+    try:
+        return len(place(machine, None, "all"))
+    except KeyError:
+        return len({cpu.core for cpu in machine.cpus})
 
 
 def described(machine: Machine, vendor: str = "") -> dict[str, Any]:

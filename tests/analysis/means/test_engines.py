@@ -8,8 +8,8 @@ import pytest
 
 from kvbench.analysis.means.engines import engines, of_formats
 from kvbench.analysis.means.findings import findings
-from tests.made_run import DECODE, MACHINE, failed
 from tests.analysis.means.test_peers import launch
+from tests.made_run import DECODE, MACHINE, failed
 
 ONE, TWO = ({"shape": replace(DECODE.shape, q_heads=heads)} for heads in (8, 16))
 RIGHT, LEFT = (replace(DECODE, engine=name) for name in ("right", "left"))

@@ -1,5 +1,7 @@
 """The list of machines: who is ranked, who ties, and in which order."""
 
+from dataclasses import replace
+
 import pytest
 
 from kvbench.analysis.means.standings import Allowed, Entry, described, standings
@@ -96,10 +98,10 @@ def test_a_machine_is_described_by_its_facts():
         "l2": Fact(512 * KIB, "", "high"),
         "hypervisor": Fact("KVM", "", "high"),
     }
-    found = described(machine(4, **facts))
+    found = described(replace(machine(4), facts=facts))
     assert found["kind"] == ("GenuineX", "x86_64", "avx2", "32768", "524288")
     assert (found["cores"], found["virtual"]) == (4, True)
     hidden = facts | {"vendor": Fact(None, "", "none"), "hypervisor": Fact("none", "", "high")}
-    found = described(machine(4, **hidden), "GenuineY")
+    found = described(replace(machine(4), facts=hidden), "GenuineY")
     assert found["kind"][0] == "GenuineY" and found["virtual"] is False
     assert described(machine(4))["virtual"] is None
