@@ -85,7 +85,9 @@ def engine_table(found: Engines, run: KeptRun) -> Iterator[str]:
     )
     yield from table(["engine", "layout", *formats], rows)
     yield ""
-    notes = paragraphs("engines", "notes", found, run.found.beside.engines)
+    names = {row.engine for row in found.rows}
+    took_part = [each for each in run.found.beside.engines if each.engine in names]
+    notes = paragraphs("engines", "notes", found, took_part)
     yield from spaced(prose(each) for each in notes)
 
 
