@@ -190,10 +190,9 @@ def kernels_of(machine):
     manifest = json.loads((RESULTS / machine / "quick" / "manifest.json").read_text())
     if line := manifest.get("line"):
         own = [each for each in visits if each["point"].startswith("contrast.kernel.")]
-        words = [
-            tuple(each[word] for word in ("dtype", "variant", "layout")) for each in line["points"]
-        ]
-        return {each: list(by_launch(own, each[0]).values()) for each in words}
+        words = ("dtype", "variant", "layout")
+        names = [tuple(point[word] for word in words) for point in line["points"]]
+        return {each: list(by_launch(own, each[0]).values()) for each in names}
     found = defaultdict(list)
     for visit in visits:
         if named := WORKLOAD.match(visit["point"]):
@@ -211,6 +210,9 @@ def test_sweeps_are_those_of_the_journals(parts):
                 for (dtype, variant, layout), seconds in kernels_of(machine).items()
                 if WIDE.get(dtype) == bits and (bits < 16 or variant == "flash")
             }
+            if not own:
+                assert cell == ""
+                continue
             fastest = min(own, key=lambda each: median(own[each]))
             assert "<sub>{} {}, {}</sub>".format(*fastest) in cell, (machine, own)
             assert shown(cell) == rounded(tokens(own[fastest])), (machine, cell)
@@ -371,8 +373,8 @@ def test_the_table_of_engines_says_what_it_is_of(parts):
     manifest = json.loads((RESULTS / ENGINES / "manifest.json").read_text())
     assert manifest["created"][:10] in text and "6 launches" in text and "8 shapes" in text
     for engine in manifest["engines"]:
-        if engine["name"] != "numpy":
-            assert f"{engine['version']}" in text, engine["name"]
+        shown = engine["name"] in [row[0] for row in rows(parts["engines"])]
+        assert shown == (f"{engine['name']} {engine['version']}" in text), engine["name"]
 
 
 def test_the_screen_is_what_that_run_prints(parts):
