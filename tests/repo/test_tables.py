@@ -39,7 +39,7 @@ LAYERS, SLOW = 32, 0.8
 NUMBER = r"[\d.]+"
 WORKLOAD = re.compile(
     r"decode\.(?P<variant>\w+)\.(?P<layout>\w+)\.(?P<dtype>\w+)\.\w+/b1\.q32\.kv8\.d128/"
-    r"ctx4096\.cap4096\.win0\.layers0/cpu0-1\.thp\.rotate/auto\."
+    r"ctx4096\.cap4096\.win0\.layers0/cpu0-1\.thp\.rotate/\w+\."
 )
 KERNEL = re.compile(r"decode\.(\w+)\.(\w+)\.(\w+)\.\w+/(b1\.[^/]+)/[^/]+/(cpu[^.]+)")
 
