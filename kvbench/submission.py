@@ -5,11 +5,13 @@ score.json lies beside the run's own files. It has the version of the score, and
 files that the score is computed from.
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
+from functools import partial
 from hashlib import sha256
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from typing import TypeVar
 
 from kvbench import named
 from kvbench.analysis.measured.machines import ceiling_rows, profile
@@ -31,6 +33,7 @@ _MIB = 1 << 20
 _SIZES = {MANIFEST: _MIB, JOURNAL: 16 * _MIB, MACHINE: 4 * _MIB}
 _LIMITS = {name: _SIZES[name.rpartition("/")[2]] for name in _PARTS} | {SEAL: _MIB}
 _POINTS, _LAUNCHES = 256, 200  # limits of an archive; a score has 11 points in 10 launches
+_Found = TypeVar("_Found")
 _HINT = "give an archive that kvbench score --pack wrote"
 
 
@@ -129,6 +132,15 @@ def of(path: Path) -> Score:
     return scored(path) if path.is_dir() else checked(path)
 
 
+def with_run(path: Path) -> tuple[Score, Run]:
+    """What found_in() has found: the score, and the run that it is made of."""
+    return _with_run(path) if path.is_dir() else _unpacked(path, partial(_with_run, archived=True))
+
+
+def _with_run(path: Path, archived: bool = False) -> tuple[Score, Run]:
+    return scored(path, archived), load(path)
+
+
 def pack(path: Path, out: Path, name: str) -> Score:
     """Pack a score without host names and paths. `name`: the machine's name, in place of its CPU's
     name.
@@ -170,14 +182,19 @@ def _copy(run: Run, place: Path, name: str) -> None:
 
 
 def checked(file: Path) -> Score:
-    """Compute the score of an archive. Anybody may have made it, so whatever is wrong becomes a
-    BadRun that says what.
+    """Compute the score of an archive, as scored() does."""
+    return _unpacked(file, partial(scored, archived=True))
+
+
+def _unpacked(file: Path, use: Callable[[Path], _Found]) -> _Found:
+    """Unpack an archive, and return what `use` makes of the folder. Anybody may have made the
+    archive, so whatever is wrong becomes a BadRun that says what.
     """
     with TemporaryDirectory(prefix="kvbench-") as folder:
         place = Path(folder)
         _unpack(file, place)
         try:
-            return scored(place, archived=True)
+            return use(place)
         except (MemoryError, OutOfMemory):
             raise
         except KvbenchError as error:

@@ -28,6 +28,8 @@ from kvbench.units import counted, cut, size
 
 _FEW = 2  # errors shown in full
 _TITLE, _VALUE = 16, 18  # characters of a column
+_LAYOUT = "Layout"  # title of a tile
+LEFT = "  ..."  # stands for lines that are left out
 _SHARES = {"memory": "% of memory", "rows": "% of rows", "core": "% of core"}
 
 
@@ -68,8 +70,10 @@ def summary(found: Findings, path: str = "", report: str = "") -> Swept:
     )
 
 
-def short(found: Findings) -> list[str]:
-    """Lines of the first screen: machine, workload, grade, main answers and their tables."""
+def short(found: Findings, whole: bool = True) -> list[str]:
+    """Lines of the first screen: machine, workload, grade, main answers and their tables. If not
+    `whole`, `...` stands for the layouts and for the text below tables.
+    """
     own = found.answers
     grade, reason = badge(own)
     lines = [
@@ -81,28 +85,47 @@ def short(found: Findings) -> list[str]:
     ]
     for tile in tiles(own):
         told = f"{tile.title:<{_TITLE}}{tile.value + '  ':<{_VALUE}}{tile.detail}"
-        lines += wrapped([told], hanging=_TITLE + _VALUE)
-    for table, rule in _tables(own):
-        lines += ["", *(f"  {cut(line, WIDTH - 2)}" for line in table)]
-        lines += wrapped([rule]) if rule else []
+        kept = whole or tile.title != _LAYOUT
+        lines += wrapped([told], hanging=_TITLE + _VALUE) if kept else [LEFT]
+    for each in tables(own):
+        lines += ["", *each.lines]
+        if each.rule:
+            lines += wrapped([each.rule]) if whole else [LEFT]
     failed = summary(found)
     return [*lines, *(["", *_heading(failed)] if failed.failed else ())]
 
 
-def _tables(own: Answers) -> Iterator[tuple[list[str], str]]:
-    """Each table as lines, with the text below it."""
+@dataclass(frozen=True, slots=True)
+class Told:
+    """A table of the first screen, as lines. `topic`: its answer. `rule`: the text below it."""
+
+    topic: str
+    lines: list[str]
+    rule: str
+
+
+def tables(own: Answers) -> list[Told]:
+    """The tables of the first screen."""
+    return [
+        Told(topic, [f"  {cut(line, WIDTH - 2)}" for line in table], rule)
+        for topic, table, rule in _tables(own)
+    ]
+
+
+def _tables(own: Answers) -> Iterator[tuple[str, list[str], str]]:
+    """The topic of each table, its lines, and the text below it."""
     if own.decodes.rows:
-        yield _dtypes(own.decodes.rows), said("first", "rule", own.decodes.fastest)
+        yield "decodes", _dtypes(own.decodes.rows), said("first", "rule", own.decodes.fastest)
     if own.mixed.formats:
-        yield _formats(own.mixed), said("mixed", "rule", own.mixed)
+        yield "mixed", _formats(own.mixed), said("mixed", "rule", own.mixed)
     if drafted := own.speculation.page:
-        yield _drafting(own.speculation), said("speculate", "rule", drafted[0])
+        yield "speculate", _drafting(own.speculation), said("speculate", "rule", drafted[0])
     if own.latency.places:
-        yield _chased(own.latency), said("latency", "rule", own.latency)
+        yield "latency", _chased(own.latency), said("latency", "rule", own.latency)
     if own.steps.rows:
-        yield _steps(own.steps.rows), ""
+        yield "step", _steps(own.steps.rows), ""
     if own.serving.batches:
-        yield _served(own.serving.batches), ""
+        yield "serve", _served(own.serving.batches), ""
 
 
 def _dtypes(found: tuple[Decode, ...]) -> list[str]:

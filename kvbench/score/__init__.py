@@ -12,6 +12,8 @@ from kvbench.score.definition import (
     WIDTHS,
     digest,
     width,
+    widths,
+    workload,
 )
 from kvbench.score.figures import Longer, Rate, Score, ScoreFigure, score
 from kvbench.score.rules import INVALID, NOISY, OPEN, VALID, Breach

@@ -43,14 +43,20 @@ class Rules:
 RULES = Rules()
 
 
+def workload() -> tuple[str, int, int]:
+    """The model, the tokens of a sequence, and how many sequences there are."""
+    axes = find(SUITE).grids[0]
+    (name,), (context,) = axes["model"], axes["context"]
+    return name, context, 1
+
+
 @cache
 def geometry() -> tuple[int, Shape]:
     """Layers of the model, and the shape of a point, except its slices in rotation."""
-    axes = find(SUITE).grids[0]
-    (name,), (context,) = axes["model"], axes["context"]
+    name, context, batch = workload()
     known = model(name)
     return known.layers, Shape(
-        1, known.q_heads, known.kv_heads, known.head_dim, context, context, 0, 0
+        batch, known.q_heads, known.kv_heads, known.head_dim, context, context, 0, 0
     )
 
 
@@ -66,12 +72,21 @@ def counted(dtype: str, shape: Shape) -> int:
 
 def width(point: Point) -> int:
     """Bits of an element of the point's cache, if in WIDTHS; else 0."""
+    return bits(point.dtype)
+
+
+@cache
+def bits(dtype: str) -> int:
+    """Bits of an element of a number format, if in WIDTHS; else 0."""
     shape = geometry()[1]
-    bits = 8 * slice_bytes(
-        shape.kv_heads, shape.head_dim, shape.context, 1, dtype=point.dtype, pad=0
-    )
-    each = bits / (2 * shape.kv_heads * shape.head_dim * shape.context)
+    whole = 8 * slice_bytes(shape.kv_heads, shape.head_dim, shape.context, 1, dtype=dtype, pad=0)
+    each = whole / (2 * shape.kv_heads * shape.head_dim * shape.context)
     return next((bits for bits in WIDTHS if bits <= each < bits + 1), 0)
+
+
+def widths() -> dict[str, int]:
+    """Bits of an element by number format, of the formats that a score may use."""
+    return {dtype: bits(dtype) for grid in find(SUITE).grids for dtype in grid["dtype"]}
 
 
 @cache

@@ -42,7 +42,7 @@ LONG = (
     *("sweep", "profile", "score", "report", "size", "explain", "compare", "gate"),
     "history show",
 )
-EXAMPLES = {"gate": 3, "profile": 3, "history show": 1}  # of the others two
+EXAMPLES = {"gate": 3, "profile": 3, "report": 3, "history show": 1}  # of the others two
 
 
 def commands(command=program, *words):

@@ -26,7 +26,8 @@ RANKS = {
     7: {"report", "gate", "verify"},
     8: {"results", "history", "exports"},
     9: {"session", "sizing", "submission", "fleet"},
-    10: {"cli"},
+    10: {"shelf"},
+    11: {"cli"},
 }
 CHAIN = ["suite", "plan", "worker", "runner"]  # within rank 5 the measuring half is itself a line
 RANK = {module: rank for rank, modules in RANKS.items() for module in modules}

@@ -7,6 +7,7 @@ from typing import Any
 import click
 
 from kvbench.cli._help import Long
+from kvbench.cli._options import refuse_both
 from kvbench.cli._streams import json_text, put, say
 from kvbench.cli._types import Named
 from kvbench.errors import BadArgument, KvbenchError
@@ -18,10 +19,11 @@ _TEXTS = ("md", "json", "csv")
 @click.command(
     "report",
     cls=Long,
-    groups={"Output": "format out redact"},
+    groups={"Output": "format out redact", "Pages of a repository": "tables"},
     examples={
         "kvbench report runs/mine": "Write a page into the run directory.",
         "kvbench report runs/mine results/zen4-kvm-2/quick --out both": "Compare two machines.",
+        "kvbench report results/* --tables": "Rewrite the tables of Markdown pages.",
     },
 )
 @click.argument("runs", metavar="RUN...", nargs=-1, required=True, type=Named())
@@ -38,14 +40,25 @@ _TEXTS = ("md", "json", "csv")
     "--format",
     "form",
     type=click.Choice(["html", *_TEXTS]),
-    default="html",
-    show_default=True,
+    show_default="html",
     help="html: a page; md: Markdown for a pull request; json: everything; csv: all points.",
 )
 @click.option(
     "--redact", "hide", is_flag=True, help="Leave out host names, the CPU's name and paths."
 )
-def command(runs: tuple[Path, ...], out: Path | None, form: str, hide: bool) -> None:
+@click.option(
+    "--tables",
+    is_flag=True,
+    help=(
+        "Each RUN is a folder of one machine's runs. Write a README.md into it, and rewrite the"
+        " marked parts of the *.md files beside these folders and of README.md one folder above. A"
+        " part stands between <!-- kvbench: NAME WORDS --> and <!-- end -->; NAME is scores,"
+        " engines RUN, screen RUN or machines."
+    ),
+)
+def command(
+    runs: tuple[Path, ...], out: Path | None, form: str | None, hide: bool, tables: bool
+) -> None:
     """Write a page with the answers and figures of each RUN. The page needs no network.
 
     A RUN is a folder that kvbench sweep has written, finished or not. The numbers of each figure
@@ -55,6 +68,10 @@ def command(runs: tuple[Path, ...], out: Path | None, form: str, hide: bool) -> 
     """
     from kvbench.store.names import MANIFEST
 
+    if tables:
+        _tables(runs, format=form, out=out, redact=hide)
+        return
+    form = form or "html"
     if form == "html" and (len(runs) > 1 or not (runs[0] / MANIFEST).exists()):
         runs = _gallery(runs, out)
         if not runs:
@@ -72,6 +89,18 @@ def command(runs: tuple[Path, ...], out: Path | None, form: str, hide: bool) -> 
         _draw(
             studies, ["DIR" if hide else str(path) for path in runs], out or own(runs[0] / BESIDE)
         )
+
+
+def _tables(paths: tuple[Path, ...], **others: object) -> None:
+    """Rewrite the pages. `others`: options that do not go with --tables, as they were given."""
+    from kvbench import shelf
+
+    for name in others:
+        refuse_both(tables=True, **{name: others[name]})
+    made = shelf.pages(shelf.machines_of(paths))
+    changed = shelf.write(made)
+    for path in made:
+        say(f"{path}: {'changed' if path in changed else 'as it was'}")
 
 
 def _gallery(paths: tuple[Path, ...], out: Path | None) -> tuple[Path, ...]:

@@ -5,6 +5,7 @@ from functools import cache
 from importlib.resources import files
 from statistics import median
 from typing import Any
+from urllib.parse import quote
 
 from jinja2 import Environment, FunctionLoader, StrictUndefined
 
@@ -75,6 +76,7 @@ def _templates(topic: str) -> Any:
         "commas": "{:,}".format,
         "cpus": cpu_text,
         "plain": markdown,
+        "link": quote,
         "median": median,
         "named": lambda name, names: names.get(name, name),
     }

@@ -1,0 +1,387 @@
+"""The tables of README.md and results/: they are what the command makes of the runs, and their
+numbers are those of the journals, which are read here by json alone.
+"""
+
+import itertools
+import json
+import math
+import re
+import shutil
+import tarfile
+from collections import defaultdict
+from functools import cache
+from statistics import fmean, median
+
+import pytest
+from scipy.stats import binom
+
+import kvbench
+from kvbench.report.ending import short
+from tests.cli.test_cli import call
+from tests.raw import ROOT
+
+RESULTS = ROOT / "results"
+MACHINES = sorted(path for path in RESULTS.iterdir() if any(path.glob("*/manifest.json")))
+ENGINES = "zen5-kvm-2/peers"
+DTYPES = ("f16", "bf16", "q8_0", "q4_0")
+PAGE = f"""\
+<!-- kvbench: scores -->
+<!-- end -->
+<!-- kvbench: engines {ENGINES} {" ".join(DTYPES)} -->
+<!-- end -->
+<!-- kvbench: screen zen4-kvm-2/quick short -->
+<!-- end -->
+<!-- kvbench: machines -->
+<!-- end -->
+"""
+WIDE = {"f16": 16, "bf16": 16, "i8": 8, "q8_0": 8, "e4m3": 8, "q4_0": 4}
+LAYERS, SLOW = 32, 0.8
+NUMBER = r"[\d.]+"
+WORKLOAD = re.compile(
+    r"decode\.(?P<variant>\w+)\.(?P<layout>\w+)\.(?P<dtype>\w+)\.\w+/b1\.q32\.kv8\.d128/"
+    r"ctx4096\.cap4096\.win0\.layers0/cpu0-1\.thp\.rotate/\w+\."
+)
+KERNEL = re.compile(r"decode\.(\w+)\.(\w+)\.(\w+)\.\w+/(b1\.[^/]+)/[^/]+/(cpu[^.]+)")
+
+
+@pytest.fixture(scope="module")
+def tree(tmp_path_factory):
+    """A copy of the pages beside the runs, with one more page, after one call of the command."""
+    root = tmp_path_factory.mktemp("tree")
+    pages = [ROOT / "README.md", *RESULTS.glob("*.md"), *RESULTS.glob("*/README.md")]
+    for machine in MACHINES:
+        (root / "results" / machine.name).mkdir(parents=True)
+        for path in machine.iterdir():
+            if path.is_dir():
+                (root / "results" / machine.name / path.name).symlink_to(path)
+            elif path.suffix != ".md":
+                shutil.copy(path, root / "results" / machine.name)
+    for page in pages:
+        shutil.copy(page, root / page.relative_to(ROOT))
+    (root / "results" / "oracle.md").write_text(PAGE)
+    assert call("report", *sorted((root / "results").iterdir()), "--tables") == 0
+    return root
+
+
+@pytest.fixture(scope="module")
+def parts(tree):
+    """The marked parts of the page, by the first word of their marks."""
+    found = re.findall(
+        r"<!-- kvbench: (\w+)[^\n]*-->\n\n(.*?)\n\n<!-- end -->",
+        (tree / "results" / "oracle.md").read_text().replace("\\_", "_"),
+        re.DOTALL,
+    )
+    return dict(found)
+
+
+@pytest.mark.parametrize("name", ["README.md", "results/*.md", "results/*/README.md"])
+def test_pages_are_as_the_command_makes_them(tree, name):
+    for page in tree.glob(name):
+        if page.name != "oracle.md":
+            kept = ROOT / page.relative_to(tree)
+            assert kept.exists() and page.read_text() == kept.read_text(), (
+                f"{kept.relative_to(ROOT)} is out of date: kvbench report results/* --tables"
+            )
+
+
+def test_links_of_machine_pages_lead_somewhere(tree):
+    for page in tree.glob("results/*/README.md"):
+        links = re.findall(r"\]\(([^)#]+)\)", page.read_text())
+        assert links and all((page.parent / link).exists() for link in links), page
+
+
+def test_links_of_marked_parts_lead_somewhere(tree, parts):
+    for text in parts.values():
+        links = re.findall(r"\]\(([^)#]+)\)", text)
+        assert all((tree / "results" / link).exists() for link in links), links
+
+
+# ---- journals ------------------------------------------------------------------------------------
+
+
+def read(lines):
+    """The visits of a journal that gave samples."""
+    found = map(json.loads, lines)
+    return [each for each in found if not each.get("error") and each["samples"]]
+
+
+@cache
+def journal(run):
+    with (RESULTS / run / "journal.jsonl").open() as file:
+        return read(file)
+
+
+def at_speed(visits):
+    """Without visits in which the cores had less than four fifths of the best speed that they had
+    in any: by the multiply-adds that are timed in each.
+    """
+    rates = {}
+    for place, visit in enumerate(visits):
+        taken = [s["passes"] / s["seconds"] for s in visit["samples"] if s["program"] == "fma"]
+        if taken:
+            cpus = re.search(r"/cpu([\d,-]+)", visit["point"])[1]
+            rates[place] = cpus, median(taken) * visit["traffic"]["fma"]["flops"]
+    best = defaultdict(float)
+    for cpus, rate in rates.values():
+        best[cpus] = max(best[cpus], rate)
+    slow = {place for place, (cpus, rate) in rates.items() if rate < SLOW * best[cpus]}
+    return [visit for place, visit in enumerate(visits) if place not in slow]
+
+
+def by_launch(visits, program):
+    """The median seconds of a pass in each launch."""
+    found = defaultdict(list)
+    for visit in visits:
+        found[visit["launch"]] += [
+            s["seconds"] / s["passes"] for s in visit["samples"] if s["program"] == program
+        ]
+    return {launch: median(each) for launch, each in found.items() if each}
+
+
+def enclosing(values):
+    """The two of them, from the ends inwards, that hold the median with 95 % at least."""
+    ordered, count = sorted(values), len(values)
+    outside = max(k for k in range(count // 2) if k == 0 or 2 * binom.cdf(k, count, 0.5) <= 0.05)
+    return ordered[outside], ordered[-1 - outside]
+
+
+def tokens(seconds):
+    """Tokens/s of all layers, with its interval, from the launches' medians."""
+    low, high = enclosing(seconds)
+    return [1 / (LAYERS * each) for each in (median(seconds), high, low)]
+
+
+def shown(text):
+    """The numbers at the beginning of a cell: a value and its interval."""
+    return list(map(float, re.match(rf"({NUMBER}) \(({NUMBER}) to ({NUMBER})\)", text).groups()))
+
+
+def rounded(values):
+    """As cells have them, in three digits."""
+    return [float(f"{each:.0f}" if each >= 100 else f"{each:.3g}") for each in values]
+
+
+def rows(text):
+    """Of all tables of a part: a list of cells for each row."""
+    lines = [line for line in text.splitlines() if line.startswith("|")]
+    return [[cell.strip() for cell in line.strip("|").split("|")] for line in lines]
+
+
+def standing(parts, origin):
+    """By machine, the cells of 16, 8 and 4 bits of those that are there by a score or by quick."""
+    found = {}
+    for row in rows(parts["scores"]):
+        if f"[{origin}" in row[-1]:
+            name = re.match(r"\[([\w-]+)\]", row[1])[1]
+            found[name] = dict(zip((16, 8, 4), row[2:5], strict=True))
+    return found
+
+
+# ---- scores and sweeps ---------------------------------------------------------------------------
+
+
+@cache
+def kernels_of(machine):
+    """By format, variant and layout of kernels, the seconds of the launches: of the fastest kernel
+    of each format, in the rounds that have all of them; in older runs of every kernel, each by
+    itself.
+    """
+    visits = at_speed(journal(f"{machine}/quick"))
+    manifest = json.loads((RESULTS / machine / "quick" / "manifest.json").read_text())
+    if line := manifest.get("line"):
+        own = [each for each in visits if each["point"].startswith("contrast.kernel.")]
+        words = ("dtype", "variant", "layout")
+        names = [tuple(point[word] for word in words) for point in line["points"]]
+        return {each: list(by_launch(own, each[0]).values()) for each in names}
+    found = defaultdict(list)
+    for visit in visits:
+        if named := WORKLOAD.match(visit["point"]):
+            found[tuple(named.group("dtype", "variant", "layout"))].append(visit)
+    return {each: list(by_launch(own, "point").values()) for each, own in found.items()}
+
+
+def test_sweeps_are_those_of_the_journals(parts):
+    found = standing(parts, "quick")
+    assert found
+    for machine, cells in found.items():
+        for bits, cell in cells.items():
+            own = {
+                (dtype, variant, layout): seconds
+                for (dtype, variant, layout), seconds in kernels_of(machine).items()
+                if WIDE.get(dtype) == bits and (bits < 16 or variant == "flash")
+            }
+            if not own:
+                assert cell == ""
+                continue
+            fastest = min(own, key=lambda each: median(own[each]))
+            assert "<sub>{} {}, {}</sub>".format(*fastest) in cell, (machine, own)
+            assert shown(cell) == rounded(tokens(own[fastest])), (machine, cell)
+
+
+def score_visits(machine):
+    with tarfile.open(next((RESULTS / machine).glob("*.tar.gz"))) as archive:
+        return read(archive.extractfile("journal.jsonl").read().decode().splitlines())
+
+
+def test_scores_are_those_of_the_archives(parts):
+    found = standing(parts, "score")
+    assert found
+    for machine, cells in found.items():
+        visits = at_speed(score_visits(machine))
+        for bits, cell in cells.items():
+            dtype, variant, layout = re.search(r"<sub>(\w+) (\w+), (\w+)</sub>", cell).groups()
+            name = rf"decode\.{variant}\.{layout}\.{dtype}\..*/auto\."
+            own = [each for each in visits if re.match(name, each["point"])]
+            assert WIDE[dtype] == bits
+            assert shown(cell) == rounded(tokens(list(by_launch(own, "point").values())))
+            rate = own[0]["traffic"]["point"]["bytes_compulsory"] / median(
+                by_launch(own, "point").values()
+            )
+            share = f"{rate / plain_reads(visits):.0%}"
+            assert re.search(r", (\d+%)<br>", cell)[1] == share, cell
+
+
+def plain_reads(visits):
+    """Bytes a second of the run's own plain reads of memory, by most CPUs."""
+    probes = defaultdict(list)
+    for visit in visits:
+        if found := re.match(r"read\..*/bytes(\d+)/cpu([\d,-]+)", visit["point"]):
+            probes[len(found[2]), int(found[1])].append(visit)
+    own = probes[max(probes)]
+    return own[0]["traffic"]["point"]["bytes_compulsory"] / median(by_launch(own, "point").values())
+
+
+def test_ranks_are_of_scores_alone_and_rise(parts):
+    """Two machines share a rank, or the intervals of 16 bits lie apart."""
+    ranked = [(row[0], shown(row[2])) for row in rows(parts["scores"]) if "[score" in row[-1]]
+    for (rank, own), (other, following) in itertools.pairwise(ranked):
+        assert rank == other or own[1] > following[2] or int(other) == 1
+    assert all(row[0] == "" for row in rows(parts["scores"]) if "[quick]" in row[-1])
+
+
+def test_all_machines_are_listed(parts):
+    for machine in MACHINES:
+        assert f"[{machine.name}]({machine.name}/README.md)" in parts["machines"]
+    assert parts["machines"].count("](") == len(MACHINES) + sum(
+        len(list(machine.glob("*/manifest.json"))) + len(list(machine.glob("*.tar.gz")))
+        for machine in MACHINES
+    )
+
+
+# ---- engines -------------------------------------------------------------------------------------
+
+
+@cache
+def points():
+    """By the name of a point of the run of peers: its cell, engine, layout and format."""
+    found = {}
+    for visit in journal(ENGINES):
+        name = visit["point"]
+        if kernel := KERNEL.match(name):
+            engine = re.search(r"\.engine(\w+)$", name)
+            _, layout, dtype, heads, cpus = kernel.groups()
+            engine = engine[1] if engine else "kvbench"
+            found[name] = (heads, cpus, dtype), engine, layout
+    return found
+
+
+def ratios(name, other):
+    """By launch, the logarithm of the time of a point over another's: the median over rounds whose
+    samples are of about the same length.
+    """
+    visits = defaultdict(dict)
+    for visit in journal(ENGINES):
+        if visit["point"] in (name, other):
+            own = [s for s in visit["samples"] if s["program"] == "point"]
+            visits[visit["launch"]][visit["point"]] = {s["round"]: s for s in own}
+    found = {}
+    for launch, each in visits.items():
+        pairs = [
+            (sample, each[other][number])
+            for number, sample in each.get(name, {}).items()
+            if number in each.get(other, {})
+        ]
+        known = [
+            math.log(one["seconds"] / one["passes"] / (two["seconds"] / two["passes"]))
+            for one, two in pairs
+            if 0.5
+            <= (one["seconds"] * two["sample_time"]) / (two["seconds"] * one["sample_time"])
+            <= 2
+        ]
+        if known:
+            found[launch] = math.log(median(map(math.exp, known)))
+    return found
+
+
+def signed_ranks(values):
+    """Hodges' and Lehmann's estimate, and the interval that signed ranks do not reject at 5 %, by
+    all signs that launches can have; no interval where launches are too few.
+    """
+    count = len(values)
+    means = sorted((a + b) / 2 for place, a in enumerate(values) for b in values[place:])
+    sums = [
+        sum(rank for rank, sign in enumerate(signs, 1) if sign)
+        for signs in itertools.product((0, 1), repeat=count)
+    ]
+    chance = [sum(each >= w for each in sums) / len(sums) for w in range(len(means) + 1)]
+    outside = sum(each <= 0.025 for each in chance)
+    ends = [means[outside - 1], means[-outside]] if outside else []
+    return [math.exp(each) for each in (median(means), *ends)]
+
+
+def expected(engine, layout, dtype):
+    """Of the cells of a format: the mean of the ratios to the fastest of ours in each launch."""
+    cells = defaultdict(dict)
+    for name, (cell, own, at) in points().items():
+        cells[cell][name] = own, at
+    series = []
+    for cell, names in cells.items():
+        theirs = [name for name, own in names.items() if own == (engine, layout)]
+        if cell[2] == dtype and theirs:
+            ours = [name for name, own in names.items() if own == ("kvbench", "head")]
+            seconds = {name: median(by_launch(of(name), "point").values()) for name in ours}
+            series.append(ratios(theirs[0], min(seconds, key=seconds.get)))
+    launches = set.intersection(*map(set, series))
+    return signed_ranks([fmean(each[launch] for each in series) for launch in sorted(launches)])
+
+
+def of(name):
+    return [visit for visit in journal(ENGINES) if visit["point"] == name]
+
+
+def test_engines_are_those_of_the_journal(parts):
+    """Every cell of every engine, launch by launch."""
+    heads, _, *found = rows(parts["engines"])
+    assert heads == ["engine", "layout", *DTYPES] and len(found) >= 8
+    compared = 0
+    for engine, layout, *cells in found:
+        for dtype, cell in zip(DTYPES, cells, strict=True):
+            if cell:
+                named = re.search(r", (i8|e4m3)$", cell)
+                own = expected(engine, layout, named[1] if named else dtype)
+                assert shown(cell) == rounded(own), (engine, layout, dtype, cell)
+                compared += 1
+            else:
+                assert (engine, layout, dtype) not in {
+                    (engine, layout, cell[2]) for cell, engine, layout in points().values()
+                }
+    assert compared >= 20
+
+
+def test_the_table_of_engines_says_what_it_is_of(parts):
+    text = " ".join(parts["engines"].split())
+    manifest = json.loads((RESULTS / ENGINES / "manifest.json").read_text())
+    assert manifest["created"][:10] in text and "6 launches" in text and "8 shapes" in text
+    for engine in manifest["engines"]:
+        shown = engine["name"] in [row[0] for row in rows(parts["engines"])]
+        assert shown == (f"{engine['name']} {engine['version']}" in text), engine["name"]
+
+
+def test_the_screen_is_what_that_run_prints(parts):
+    """`...` stands for what is left out; all else is there, in its order."""
+    said = "\n".join(short(kvbench.load(RESULTS / "zen4-kvm-2" / "quick").findings()))
+    block = "\n".join(line[4:] for line in parts["screen"].splitlines())
+    kept = [part.strip("\n") for part in re.split(r"\n  \.\.\.(?=\n|$)", block) if part.strip()]
+    places = [said.index(part) for part in kept]
+    assert places == sorted(places) and places[0] == 0 and len(kept) == 2
+    assert "Layout" not in block and "Fastest decode" in block
