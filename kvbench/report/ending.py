@@ -28,7 +28,6 @@ from kvbench.units import counted, cut, size
 
 _FEW = 2  # errors shown in full
 _TITLE, _VALUE = 16, 18  # characters of a column
-_LAYOUT = "Layout"  # title of a tile
 LEFT = "  ..."  # stands for lines that are left out
 _SHARES = {"memory": "% of memory", "rows": "% of rows", "core": "% of core"}
 
@@ -72,7 +71,7 @@ def summary(found: Findings, path: str = "", report: str = "") -> Swept:
 
 def short(found: Findings, whole: bool = True) -> list[str]:
     """Lines of the first screen: machine, workload, grade, main answers and their tables. If not
-    `whole`, `...` stands for the layouts and for the text below tables.
+    `whole`, `...` stands for the answers and for the text below tables.
     """
     own = found.answers
     grade, reason = badge(own)
@@ -83,10 +82,11 @@ def short(found: Findings, whole: bool = True) -> list[str]:
         *wrapped([f"{grade:<{_TITLE}}{reason}"], hanging=_TITLE),
         "",
     ]
-    for tile in tiles(own):
+    for tile in tiles(own) if whole else ():
         told = f"{tile.title:<{_TITLE}}{tile.value + '  ':<{_VALUE}}{tile.detail}"
-        kept = whole or tile.title != _LAYOUT
-        lines += wrapped([told], hanging=_TITLE + _VALUE) if kept else [LEFT]
+        lines += wrapped([told], hanging=_TITLE + _VALUE)
+    if not whole:
+        lines.append(LEFT)
     for each in tables(own):
         lines += ["", *each.lines]
         if each.rule:

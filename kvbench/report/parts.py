@@ -38,8 +38,10 @@ def known(mark: Mark) -> list[str]:
 
 
 def _scores(mark: Mark, machines: _Machines, to: str) -> Iterator[str]:
-    """All machines, with ranks: virtual machines, then bare metal."""
-    _refuse_words(mark, mark.words)
+    """All machines, with ranks: virtual machines, then bare metal. Words: `short`, which leaves out
+    what cells and ranks are.
+    """
+    _refuse_words(mark, [word for word in mark.words if word != _SHORT], (_SHORT,))
     found = standings(each.entry for each in machines if each.entry)
     for kind, own in (("virtual", found.virtual), ("metal", found.metal)):
         yield from prose(said("standings", kind, own))
@@ -48,7 +50,8 @@ def _scores(mark: Mark, machines: _Machines, to: str) -> Iterator[str]:
             heads = ("rank", "machine", *(f"{bits} bits" for bits in WIDTHS), "from")
             yield from table(heads, [_standing(each, to) for each in own])
             yield ""
-    yield from spaced(prose(each) for each in paragraphs("standings", "notes", found))
+    notes = paragraphs("standings", "notes", found, _SHORT not in mark.words)
+    yield from spaced(prose(each) for each in notes)
 
 
 def _standing(found: Standing, to: str) -> list[str]:
@@ -63,19 +66,21 @@ def _standing(found: Standing, to: str) -> list[str]:
 
 
 def _engines(mark: Mark, machines: _Machines, to: str) -> Iterator[str]:
-    """The table of a run's engines. Words: the run, and number formats."""
+    """The table of a run's engines. Words: the run; number formats; and `short`, which leaves out
+    the engines' versions.
+    """
     machine, run = _run_of(mark, machines, [each for each in _runs(machines) if each[1].engines])
-    found, dtypes = run.engines, mark.words[1:]
+    found, dtypes = run.engines, [word for word in mark.words[1:] if word != _SHORT]
     assert found  # of the runs that may be named, each has engines
     _refuse_words(mark, [dtype for dtype in dtypes if dtype not in found.dtypes], found.dtypes)
     if dtypes:
         found = of_formats(found, dtypes, machine.bits)
     yield from spaced(prose(each) for each in paragraphs("engines", "about", machine, run, to))
-    yield from engine_table(found, run)
+    yield from engine_table(found, run, whole=_SHORT not in mark.words)
 
 
-def engine_table(found: Engines, run: KeptRun) -> Iterator[str]:
-    """The table, and what must be known to read it."""
+def engine_table(found: Engines, run: KeptRun, whole: bool = True) -> Iterator[str]:
+    """The table, and what must be known to read it. `whole`: with the engines' versions."""
     yield from prose(said("engines", "read", found, run))
     yield ""
     formats = [said("engines", "format", each, found) for each in found.formats]
@@ -83,16 +88,18 @@ def engine_table(found: Engines, run: KeptRun) -> Iterator[str]:
         [*map(plain, (row.engine, row.layout)), *(said("engines", "cell", m) for m in row.means)]
         for row in found.rows
     )
-    yield from table(["engine", "layout", *formats], rows)
-    yield ""
-    names = {row.engine for row in found.rows}
+    ours = ["kvbench", "", *(said("engines", "ours", share) for share in found.ours)]
+    yield from table(["engine", "layout", *formats], [ours, *rows])
+    names = {row.engine for row in found.rows if whole}
     took_part = [each for each in run.found.beside.engines if each.engine in names]
     notes = paragraphs("engines", "notes", found, took_part)
-    yield from spaced(prose(each) for each in notes)
+    yield from (line for each in notes for line in ("", *prose(each)))
 
 
 def _screen(mark: Mark, machines: _Machines, to: str) -> Iterator[str]:
-    """The first screen of a run. Words: the run; and `short`, which leaves more lines out."""
+    """The first screen of a run. Words: the run; and `short`, which leaves the answers out that
+    stand above the tables.
+    """
     _, run = _run_of(mark, machines, list(_runs(machines)))
     _refuse_words(mark, [word for word in mark.words[1:] if word != _SHORT], (_SHORT,))
     lines = short(run.found, whole=_SHORT not in mark.words)

@@ -1,117 +1,26 @@
 """What each command of the pages must do: what it prints, what it writes, and its exit code.
 
 If a command measures for long, the test makes it short. It takes fewer and shorter samples
-(`more`), or a situation of tests/cli/test_exit_codes.py (`how`) in which visits are played. The
-command must still show the same.
+(`more`), or a situation of tests/repo/situations.py (`how`) in which visits are played. The command
+must still show the same.
 """
 
-import shutil
-import tempfile
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from pathlib import Path
 
-import kvbench.gate
-from kvbench.native import library_path
-from results import engine
-from tests.checkpoint.made import KINDS, gguf_file
-from tests.cli.test_exit_codes import _library, alike, played, unwatched
-from tests.score import made as scores
+from tests.cli.test_exit_codes import played
+from tests.repo.situations import (
+    built,
+    copied,
+    gated,
+    halved,
+    modelled,
+    modelled_peers,
+    rivalled,
+    scored,
+)
 
 BRIEF = ("--samples", "1", "--sample-time", "0.001")
-
-
-def scored(patch, folder):
-    """Play visits at rates of which a score can be made."""
-    unwatched(patch, folder)
-    patch.setattr("kvbench.runner.launch", scores.played)
-
-
-def modelled(patch, folder):
-    """Write the model of results/engine.py, without its numbers."""
-    sizes = engine.Sizes()
-    facts = {
-        "context_length": sizes.context,
-        "block_count": sizes.layers,
-        "embedding_length": sizes.hidden,
-        "attention.head_count": sizes.q_heads,
-        "attention.head_count_kv": sizes.kv_heads,
-    }
-    kinds = {1: KINDS.F32, 2: KINDS.BF16}
-    tensors = {name: (shape, kinds[len(shape)]) for name, shape in sizes.tensors().items()}
-    gguf_file(folder / "model.gguf", "llama", facts, tensors)
-
-
-def modelled_peers(patch, folder):
-    """The same, and visits are played."""
-    modelled(patch, folder)
-    played(patch, folder)
-
-
-def copied(patch, folder):
-    """Pages of results/ and folders of machines stand there themselves; runs stay links."""
-    for path in sorted((folder / "results").iterdir()):
-        if path.is_symlink() and path.suffix == ".md":
-            source = path.resolve()
-            path.unlink()
-            shutil.copy(source, path)
-        elif path.is_symlink() and path.is_dir():
-            inside = sorted(path.resolve().iterdir())
-            path.unlink()
-            path.mkdir()
-            for each in inside:
-                if each.suffix != ".md":
-                    (path / each.name).symlink_to(each)
-
-
-def gated(patch, folder):
-    """Let two builds of the same code stand in for the revisions, and play their visits."""
-    own = Path(tempfile.mkdtemp(dir=folder))
-    real, sides = kvbench.gate.sides, [str(_library(own / name, name)) for name in ("one", "other")]
-    patch.setattr(
-        "kvbench.gate.sides", lambda base, head, *more, **named: real(*sides, *more, **named)
-    )
-    alike(patch, folder)
-
-
-def halved(patch, folder):
-    """Remove half of the visits of the sweep before it; play those that are made again."""
-    played(patch, folder)
-    journal = folder / "runs" / "small" / "journal.jsonl"
-    lines = journal.read_text().splitlines(keepends=True)
-    journal.write_text("".join(lines[: len(lines) // 2]))
-
-
-def built(patch, folder):
-    """Let two files stand in for libraries of ggml, and play visits."""
-    _libraries(folder)
-    played(patch, folder)
-
-
-def rivalled(patch, folder):
-    """Do as built(), for visits in turn; and add two interpreters that claim to have vLLM."""
-    libraries = _libraries(folder)
-    for library in libraries.values():
-        python = library.parent / "bin" / "python"
-        python.parent.mkdir(exist_ok=True)
-        python.touch()
-    patch.setattr(
-        "kvbench.peers.process.elsewhere",
-        lambda word, kind, path, python: ("0.1", "", str(Path(python).parents[1] / "libggml.so")),
-    )
-    alike(patch, folder)
-
-
-def _libraries(folder):
-    found = {name: folder / name / "libggml.so" for name in ("old", "new")}
-    for name, library in found.items():
-        library.parent.mkdir(exist_ok=True)
-        library.write_bytes(library_path().read_bytes() + name.encode())
-    return found
-
-
-# in earnest, too: no test has what these stand for, or may write into the repository
-STAGED = (copied, gated, modelled, modelled_peers, built, rivalled)
 
 
 @dataclass(frozen=True)

@@ -15,7 +15,8 @@ from kvbench.exports import kinds
 from tests.cli.test_cli import call, output_of
 from tests.cli.test_exit_codes import played
 from tests.raw import ROOT
-from tests.repo.promises import PROMISES, STAGED, Promise
+from tests.repo.promises import PROMISES, Promise
+from tests.repo.situations import STAGED
 
 PAGES = {path: (ROOT / path).read_text() for path in PROMISES}
 README, EVERY = PAGES["README.md"], "\n".join(PAGES.values())

@@ -35,7 +35,8 @@ class EngineMean:
     """The geometric mean of an engine's time over ours, of the shapes of a format. `low` and
     `high`: its interval, None if launches are too few. `launches`: those that have every shape.
     `shapes`: those in which the engine has a number. `lacking`: the other shapes of the format.
-    `dtype`: the format of both, if it is not the column's; else empty.
+    `share`: of the rate of a read of the same rows, the geometric mean of these shapes. `dtype`: the
+    format of both, if it is not the column's; else empty.
     """
 
     times: float | None
@@ -44,6 +45,7 @@ class EngineMean:
     launches: int
     shapes: int
     lacking: int
+    share: float | None = None
     dtype: str = ""
 
 
@@ -58,7 +60,8 @@ class EngineRow:
 
 @dataclass(frozen=True, slots=True)
 class Engines:
-    """The table. `contexts`, `queries`: whether formats differ in these.
+    """The table. `ours`: by format, the share of a read that our fastest kernels reach. `contexts`,
+    `queries`: whether formats differ in these.
 
     Of some cell: `others`: its format is not the column's. `open`: it has no interval. `lacking`:
     it lacks a shape. `empty`: the engine was not measured with the format.
@@ -66,6 +69,7 @@ class Engines:
 
     formats: tuple[Format, ...]
     rows: tuple[EngineRow, ...]
+    ours: tuple[float | None, ...]
 
     @property
     def contexts(self) -> bool:
@@ -126,7 +130,11 @@ def engines(rows: pd.DataFrame, records: Iterable[Record]) -> Engines:
         EngineRow(engine, layout, tuple(_pooled(own, engine, layout, visits) for _, own in formats))
         for engine, layout in names
     ]
-    return Engines(tuple(each for each, _ in formats), tuple(sorted(found, key=_nearest)))
+    return Engines(
+        tuple(each for each, _ in formats),
+        tuple(sorted(found, key=_nearest)),
+        tuple(_share(own[(own["engine"] == OURS) & (own["word"] == "")]) for _, own in formats),
+    )
 
 
 def _order(own: Format) -> tuple[Any, ...]:
@@ -158,7 +166,14 @@ def _pooled(own: pd.DataFrame, engine: str, layout: str, visits: Visits) -> Engi
         launches=ratio["launches"],
         shapes=len(measured),
         lacking=len(cells) - len(measured),
+        share=_share(own[(own["engine"] == engine) & (own["layout"] == layout)]),
     )
+
+
+def _share(own: pd.DataFrame) -> float | None:
+    """The geometric mean of the shares of a read that these rows have; None if no row has one."""
+    known = own["share"].dropna().astype(float)
+    return math.exp(known.map(math.log).mean()) if len(known) else None
 
 
 def _beside(cell: pd.DataFrame, engine: str, layout: str, visits: Visits) -> _Logs | None:
@@ -186,6 +201,7 @@ def of_formats(table: Engines, dtypes: Sequence[str], bits: Mapping[str, int]) -
     return Engines(
         tuple(table.formats[place] for place in wanted),
         tuple(row for row in rows if any(row.means)),
+        tuple(table.ours[place] for place in wanted),
     )
 
 
