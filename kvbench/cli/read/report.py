@@ -39,8 +39,10 @@ _TEXTS = ("md", "json", "csv")
     "--format",
     "form",
     type=click.Choice(["html", *_TEXTS]),
-    show_default="html",
-    help="html: a page; md: text for a pull request; json: everything; csv: the table of points.",
+    help=(
+        "html: a page; md: text for a pull request; json: everything; csv: the table of points."
+        "  [default: html]"
+    ),
 )
 @click.option(
     "--redact", "hide", is_flag=True, help="Leave out host names, the CPU's name and paths."
@@ -51,8 +53,8 @@ _TEXTS = ("md", "json", "csv")
     help=(
         "Each RUN is a folder of one machine's runs. Write a README.md into it, and rewrite the"
         " marked parts of the *.md files beside these folders and of README.md one folder above. A"
-        " part stands between <!-- kvbench: NAME WORDS --> and <!-- end -->; NAME is scores,"
-        " engines RUN, screen RUN or machines."
+        " part stands between <!-- kvbench: NAME --> and <!-- end -->; NAME is scores, machines,"
+        " engines RUN [DTYPE...] or screen RUN [short]."
     ),
 )
 def command(
