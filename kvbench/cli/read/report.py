@@ -52,8 +52,8 @@ _TEXTS = ("md", "json", "csv")
     help=(
         "Each RUN is a folder of one machine's runs. Write a README.md into it, and rewrite the"
         " marked parts of the *.md files beside these folders and of README.md one folder above. A"
-        " part stands between <!-- kvbench: NAME WORDS --> and <!-- end -->; NAME is scores,"
-        " engines RUN, screen RUN or machines."
+        " part stands between <!-- kvbench: NAME --> and <!-- end -->; NAME is scores, machines,"
+        " engines RUN [DTYPE...] or screen RUN [short]."
     ),
 )
 def command(
