@@ -28,7 +28,6 @@ from kvbench.units import counted, cut, size
 
 _FEW = 2  # errors shown in full
 _TITLE, _VALUE = 16, 18  # characters of a column
-LEFT = "  ..."  # stands for lines that are left out
 _SHARES = {"memory": "% of memory", "rows": "% of rows", "core": "% of core"}
 
 
@@ -71,7 +70,7 @@ def summary(found: Findings, path: str = "", report: str = "") -> Swept:
 
 def short(found: Findings, whole: bool = True) -> list[str]:
     """Lines of the first screen: machine, workload, grade, main answers and their tables. If not
-    `whole`, `...` stands for the answers and for the text below tables.
+    `whole`, without the answers and without the text below tables.
     """
     own = found.answers
     grade, reason = badge(own)
@@ -85,12 +84,10 @@ def short(found: Findings, whole: bool = True) -> list[str]:
     for tile in tiles(own) if whole else ():
         told = f"{tile.title:<{_TITLE}}{tile.value + '  ':<{_VALUE}}{tile.detail}"
         lines += wrapped([told], hanging=_TITLE + _VALUE)
-    if not whole:
-        lines.append(LEFT)
     for each in tables(own):
-        lines += ["", *each.lines]
-        if each.rule:
-            lines += wrapped([each.rule]) if whole else [LEFT]
+        lines += [*([""] if whole else ()), *each.lines]
+        if each.rule and whole:
+            lines += wrapped([each.rule])
     failed = summary(found)
     return [*lines, *(["", *_heading(failed)] if failed.failed else ())]
 

@@ -8,7 +8,7 @@ from typing import Any
 from kvbench.analysis.means.engines import Engines, of_formats
 from kvbench.analysis.means.standings import Standing, standings
 from kvbench.errors import one_of
-from kvbench.report.ending import LEFT, short
+from kvbench.report.ending import short
 from kvbench.report.kept import KeptMachine, KeptRun
 from kvbench.report.marks import Mark
 from kvbench.report.words import paragraphs, said
@@ -44,12 +44,10 @@ def _scores(mark: Mark, machines: _Machines, to: str) -> Iterator[str]:
     _refuse_words(mark, [word for word in mark.words if word != _SHORT], (_SHORT,))
     found = standings(each.entry for each in machines if each.entry)
     for kind, own in (("virtual", found.virtual), ("metal", found.metal)):
-        yield from prose(said("standings", kind, own))
-        yield ""
         if own:
+            yield from prose(said("standings", kind))
             heads = ("rank", "machine", *(f"{bits} bits" for bits in WIDTHS), "from")
-            yield from table(heads, [_standing(each, to) for each in own])
-            yield ""
+            yield from ("", *table(heads, [_standing(each, to) for each in own]), "")
     notes = paragraphs("standings", "notes", found, _SHORT not in mark.words)
     yield from spaced(prose(each) for each in notes)
 
@@ -75,13 +73,17 @@ def _engines(mark: Mark, machines: _Machines, to: str) -> Iterator[str]:
     _refuse_words(mark, [dtype for dtype in dtypes if dtype not in found.dtypes], found.dtypes)
     if dtypes:
         found = of_formats(found, dtypes, machine.bits)
-    yield from spaced(prose(each) for each in paragraphs("engines", "about", machine, run, to))
-    yield from engine_table(found, run, whole=_SHORT not in mark.words)
+    about = said("engines", "about", machine, run, to)
+    yield from engine_table(found, run, about, whole=_SHORT not in mark.words)
 
 
-def engine_table(found: Engines, run: KeptRun, whole: bool = True) -> Iterator[str]:
-    """The table, and what must be known to read it. `whole`: with the engines' versions."""
-    yield from prose(said("engines", "read", found, run))
+def engine_table(
+    found: Engines, run: KeptRun, about: str = "", whole: bool = True
+) -> Iterator[str]:
+    """The table, and what must be known to read it. `about`: which run it is of. `whole`: with the
+    engines' versions.
+    """
+    yield from prose(f"{about} {said('engines', 'read', found, run)}".strip())
     yield ""
     formats = [said("engines", "format", each, found) for each in found.formats]
     rows = (
@@ -97,13 +99,12 @@ def engine_table(found: Engines, run: KeptRun, whole: bool = True) -> Iterator[s
 
 
 def _screen(mark: Mark, machines: _Machines, to: str) -> Iterator[str]:
-    """The first screen of a run. Words: the run; and `short`, which leaves the answers out that
-    stand above the tables.
+    """The first screen of a run. Words: the run; and `short`, for the machine, the grade and the
+    tables alone.
     """
     _, run = _run_of(mark, machines, list(_runs(machines)))
     _refuse_words(mark, [word for word in mark.words[1:] if word != _SHORT], (_SHORT,))
-    lines = short(run.found, whole=_SHORT not in mark.words)
-    yield from code(lines if lines[-1] == LEFT else [*lines, "", LEFT])
+    yield from code(short(run.found, whole=_SHORT not in mark.words))
 
 
 def _list(mark: Mark, machines: _Machines, to: str) -> Iterator[str]:

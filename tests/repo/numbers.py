@@ -247,6 +247,7 @@ SENTENCES: dict[str, tuple[Sentence, ...]] = {
     "results/gate-your-engine.md": GATING,
     "results/history.md": HISTORY,
     "results/ci.md": CI,
+    "results/engine-at-8k.md": tuple(Sentence(*each) for each in case.SENTENCES),
 }
 
 # ---- words of numbers that state nothing ---------------------------------------------------------
