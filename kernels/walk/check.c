@@ -86,7 +86,7 @@ static int32_t check_tokens(const kvb_decode *a)
         const int64_t first = reach.kept ? 0 : reach.first;
         if (c->ring && reach.end > first && c->lengths[b] - first > c->capacity)
             return kvb_fail(KVB_BAD_ARGUMENT,
-                            "window: %lld tokens are needed, but the ring holds capacity %lld",
+                            "window: %lld tokens are needed, but the ring keeps capacity %lld",
                             (long long)(c->lengths[b] - first), (long long)c->capacity);
         if (!kvb_layouts[c->layout].paged)
             continue;

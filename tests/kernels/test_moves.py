@@ -64,7 +64,7 @@ def test_a_repack_is_of_one_thread(raw):
     large, small = caches(raw, "head", "f16", 20, 50)
     with large, small:
         raw.check(raw.lib.kvb_cache_bind(small.cache, large.arena.base))
-        with pytest.raises(Refused, match="threads is 2: each stretch moves"):
+        with pytest.raises(Refused, match="threads is 2; repack needs one thread"):
             raw.traffic("repack", small.cache, large.cache, 0, 2)
 
 
