@@ -1,4 +1,4 @@
-"""Tests, in folders named like the modules that they test. Helpers that several folders share:
+"""Tests, in folders named like the modules that they test. Modules that several folders share:
 
 Oracles, which ask the library nothing:
     oracle      rows, addresses and attention, restated in NumPy from the bytes of a cache
