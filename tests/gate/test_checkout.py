@@ -184,7 +184,7 @@ def test_a_library_among_its_links(project, places):
         (
             {"command": f"{BUILD}; cp {LIBRARY} build/other.so", "product": "build/*.so"},
             BadArgument,
-            "fits build/libsmall.so, build/other.so",
+            "matches build/libsmall.so, build/other.so",
             "name one",
         ),
         (
