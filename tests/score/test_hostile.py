@@ -136,7 +136,9 @@ def test_a_folder_without_room_is_said_as_such(tmp_path, monkeypatch, capsys):
     monkeypatch.setattr("kvbench.store.archive._take", full)
     err = errors_of(capsys, "score", "--check", str(HONEST))
     assert (
-        "No space left" in err and "manifest.json cannot be unpacked" in err and "free space in" in err
+        "No space left" in err
+        and "manifest.json cannot be unpacked" in err
+        and "free space in" in err
     )
 
 
