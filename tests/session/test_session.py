@@ -162,7 +162,7 @@ def test_launches_may_be_asked_for_anew(tmp_path):
         ("machine", "the machine changed"),
         ("build", "kvbench, its library, its plug-in or a peer"),
         ("suite", "the suite"),
-        ("environment", "setup"),
+        ("environment", "set-up"),
     ],
 )
 def test_what_has_changed_is_not_continued(tmp_path, name, said):
