@@ -61,7 +61,9 @@ def builds(
     engines = [*engines]
     for engine in {**known[0], **known[1]}:
         if engine not in engines:
-            raise BadArgument(f"a build of {engine} is given, but not the engine", "ask for both")
+            raise BadArgument(
+                f"a build of {engine} is given, but {engine} is left out", "ask for both"
+            )
     for engine in engines:
         own = [named.get(engine, {"": ""}) for named in known]
         if all(len(each) > 1 for each in own) and own[0].keys() != own[1].keys():

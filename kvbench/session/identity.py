@@ -38,7 +38,7 @@ _NAMES = {
     "suite": "the suite",
     "build": "kvbench, its library, its plug-in or a peer",
     "machine": "the machine",
-    "environment": "the machine's setup (kernel, microcode, quota, allowed CPUs, ...)",
+    "environment": "the machine's set-up (kernel, microcode, quota, allowed CPUs, ...)",
 }
 
 

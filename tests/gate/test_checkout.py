@@ -166,7 +166,12 @@ def test_a_library_among_its_links(project, places):
         ({"product": ""}, BadArgument, "not a path in the checkout", "by its path"),
         ({"base": "never"}, BadArgument, "never is not a revision", "fetch-depth: 0"),
         ({"head": "--help"}, BadArgument, "--help is not a revision", "fetch-depth: 0"),
-        ({"product": "build/libsmal.so"}, BadLibrary, "left no build", f"did you mean {LIBRARY}"),
+        (
+            {"product": "build/libsmal.so"},
+            BadLibrary,
+            "did not make build",
+            f"did you mean {LIBRARY}",
+        ),
         (
             {"command": "true"},
             BadLibrary,
@@ -179,7 +184,7 @@ def test_a_library_among_its_links(project, places):
         (
             {"command": f"{BUILD}; cp {LIBRARY} build/other.so", "product": "build/*.so"},
             BadArgument,
-            "fits build/libsmall.so, build/other.so",
+            "matches build/libsmall.so, build/other.so",
             "name one",
         ),
         (

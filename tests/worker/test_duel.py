@@ -181,7 +181,7 @@ def test_memory_that_head_reads_differently_cannot_be_compared(place, monkeypatc
     monkeypatch.setattr(duel.GuestRoom, "cache", other)
     point = next(p for p in plan.points if (p.op, p.dtype, p.residency) == ("decode", "i8", "hot"))
     (record,) = records(replace(plan, points=(point,)), folder)
-    assert "lays a" in record.error and "k.scale_bytes" in record.error
+    assert "lays out a" in record.error and "k.scale_bytes" in record.error
 
 
 def test_a_variant_that_the_installed_library_lacks_has_a_witness_too(place):
