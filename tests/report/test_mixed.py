@@ -38,9 +38,9 @@ def test_the_first_tile_is_the_answer(found):
     tile = tiles(found.answers)[0]
     assert (tile.title, tile.value) == ("Format of K, V", "i8")
     assert tile.detail == (
-        "fastest of those off by 1% of the output or less. By error: up to 0.1% of the output f16;"
-        " up to 1% of it i8, with heavy keys f16+q8_0; up to 10% of it i8+q4_0 (as fast: q8_0+q4_0"
-        " dot), with heavy keys q8_0+q4_0 dot"
+        "fastest format with an error of 1% of the output or less. By error: up to 0.1% of the"
+        " output f16; up to 1% of it i8, with heavy keys f16+q8_0; up to 10% of it i8+q4_0 (as"
+        " fast: q8_0+q4_0 dot), with heavy keys q8_0+q4_0 dot"
     )
 
 

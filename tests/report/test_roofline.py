@@ -118,7 +118,7 @@ def test_all_suspects_are_drawn_and_crossed():
     ]
     assert len(table.query("kind == 'point'")) == 3 and "faster than its limit" in words
     about = roofline(found, None, "").about
-    assert "are not drawn: f16." in about
+    assert "because they do no arithmetic: f16." in about
 
 
 def test_the_fastest_of_each_dtype_is_labelled_and_marks_stand_at_their_intensity():
