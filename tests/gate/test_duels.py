@@ -41,7 +41,7 @@ def test_a_disturbance_of_every_pair_is_usual():
     assert only([duel(0, pairs, switches=range(4))]).values == pytest.approx({0: math.log(2)})
 
 
-def test_what_every_pair_of_a_point_suffers_is_usual_for_it():
+def test_a_disturbance_of_every_pair_of_a_point_is_usual_for_it():
     """A long pass has more switches than the short ones that are most of a run."""
     long, short = (
         replace(DECODE, dtype="f32"),
@@ -56,7 +56,7 @@ def test_what_every_pair_of_a_point_suffers_is_usual_for_it():
     assert found[long].dropped == 0 and len(found[long].values) == 6
 
 
-def test_which_side_was_slower_has_no_part_in_it():
+def test_pairs_are_dropped_whichever_side_was_slower():
     """With the sides' names exchanged, the same pairs count, and all values change their sign."""
     pairs = [(1e-3, 1.1e-3), (1e-3, 5e-3), (2e-3, 1e-3), (1e-3, 0.9e-3)]
     one = only([duel(n, pairs, steal=(1,)) for n in range(3)])

@@ -132,7 +132,7 @@ def test_what_fails_is_told():
 
 
 @pytest.mark.parametrize("old", [(), ("base",), ("head",), ("base", "head")])
-def test_what_a_build_of_before_cannot_measure_is_missing(old, tmp_path, monkeypatch):
+def test_points_that_an_older_build_cannot_measure_are_missing(old, tmp_path, monkeypatch):
     """Such a build cannot read memory between passes; all other points are measured."""
     grid = "q_heads = 4\nkv_heads = 2\nhead_dim = 32\ncontext = 96\nbetween = [0, 4096]\n"
     suite = tmp_path / "x.toml"
@@ -148,7 +148,7 @@ def test_what_a_build_of_before_cannot_measure_is_missing(old, tmp_path, monkeyp
 
 
 @pytest.mark.parametrize("side", ["base", "head"])
-def test_points_of_new_kinds_are_missing_where_a_build_refuses_them(side, tmp_path, monkeypatch):
+def test_points_of_new_kinds_are_missing_if_a_build_refuses_them(side, tmp_path, monkeypatch):
     """Here a build refuses sinks. Pairs need two kernels that both sides have."""
     suite, real = tmp_path / "x.toml", missing.decode_task
     grid = "q_heads = 4\nkv_heads = 2\nhead_dim = 32\ncontext = 96\n"
@@ -248,7 +248,7 @@ def test_a_budget_is_a_bound(monkeypatch, budget, each, ratio):
 
 
 @pytest.mark.parametrize("each", [0.01, 0.05, 0.2, 0.5])
-def test_what_is_slower_is_confirmed_within_the_budget(monkeypatch, each):
+def test_slower_points_are_confirmed_within_the_budget(monkeypatch, each):
     """About ten points: even if a visit takes 0.5 s, there is time for seven launches of all points
     and seven of the candidates.
     """
@@ -277,7 +277,7 @@ def test_a_budget_that_ends_it_is_told(monkeypatch):
     assert len(lost) > 10
 
 
-def test_candidates_that_no_time_is_left_for_are_told(monkeypatch):
+def test_candidates_without_time_left_are_told(monkeypatch):
     """Screening uses all of the budget: seven launches of that many visits."""
     points = len(POINTS)
     clocked = Clocked(monkeypatch, player(slower(0.1, "decode.")), 0.9 * 100 / 7 / points)

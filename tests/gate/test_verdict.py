@@ -65,7 +65,7 @@ def said(course, missing=(), notes=()):
 
 
 @pytest.mark.parametrize("noise", PAIRED)
-def test_no_suite_without_a_change_is_red(noise):
+def test_without_a_change_no_suite_is_red(noise):
     """The chance is a few in ten thousand; here are 60 suites of each kind."""
     words = [gated(*noise((2, len(POINTS), LAUNCHES))).verdict for _ in range(60)]
     assert REGRESSION not in words and IMPROVEMENT not in words
@@ -150,7 +150,7 @@ def test_a_change_that_fresh_launches_do_not_show_is_dropped():
     assert "slower at first; not confirmed" in row.note and "12 fresh launches" in row.note
 
 
-def test_a_candidate_that_nothing_confirmed_is_no_change():
+def test_an_unconfirmed_candidate_is_not_a_change():
     """For want of time for fresh launches."""
     found = said(Course(screened(suite(shifted({3: 0.1})[0])), None, None, LAUNCHES))
     (row,) = [row for row in found.points if row.name == POINTS[3].name]
@@ -200,7 +200,7 @@ def test_a_control_that_fails_is_told():
     assert found.missing == (f"{POINTS[0].name}: failed in 1 of 12 launches: x",)
 
 
-def test_what_fails_in_fresh_launches_is_told():
+def test_a_failure_in_fresh_launches_is_told():
     """Even if the screening was fine. Its family is then another one, and its figures are not
     quoted.
     """
@@ -254,7 +254,7 @@ def test_failed_and_disturbed_points_are_told():
         (0.1, REGRESSION, REGRESSION),
     ],
 )
-def test_what_head_lacks_is_not_fine(share, rest, whole_of_it):
+def test_a_point_that_head_lacks_is_not_fine(share, rest, whole_of_it):
     """A kernel that vanished is not an improvement, however good the others are."""
     first, again = shifted(dict.fromkeys(range(len(POINTS)), share), 0.005)
     screen, fresh = screened(suite(first)), screened(suite(again))

@@ -32,7 +32,7 @@ def accepting(root, point, run, *more):
     )
 
 
-def test_two_who_accept_at_once_lose_nothing(root):
+def test_two_users_who_accept_at_once_lose_nothing(root):
     """One process reads the accepted steps while another holds the lock; it must wait for the
     other's write.
     """

@@ -137,7 +137,7 @@ def test_no_name_at_all(tmp_path):
 
 
 @pytest.mark.parametrize("found", ["Grace  2", None])
-def test_the_library_is_asked_where_nothing_else_knows(found, monkeypatch, tmp_path):
+def test_the_library_is_asked_if_nothing_else_knows(found, monkeypatch, tmp_path):
     """Asking it takes a second."""
     calls = []
     library = SimpleNamespace(get_cpu_info=lambda: calls.append(1) or {"brand_raw": found})

@@ -275,7 +275,7 @@ def test_lives(part, team):
 
 
 @pytest.mark.parametrize("op", ["decode", "append"])
-def test_what_a_thread_works_on_is_not_taken_from_it(op, monkeypatch):
+def test_memory_in_use_by_a_thread_is_not_freed(op, monkeypatch):
     """close() waits for it; then the cache is closed."""
     with kvbench.Cache(1, 4, 8) as cache:
         row = np.ones((1, 1, 4), np.float32)

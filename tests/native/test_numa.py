@@ -52,6 +52,6 @@ def test_the_kernel_says_so_too():
     assert any(re.search(r"bind[^\n]*:0 .*N0=2048", line) for line in said.splitlines()), said
 
 
-def test_a_node_that_is_not_there():
+def test_a_node_that_does_not_exist():
     with Arena(MIB, "base") as arena, pytest.raises(Unsupported, match="the system refused mbind"):
         numa.bind(arena, [63])

@@ -106,5 +106,5 @@ def test_options_that_do_not_go_with_it(more, said, capsys):
     assert said in errors_of(capsys, "profile", "decode", *SIZES.split(), *more)
 
 
-def test_it_is_of_decodes(capsys):
+def test_it_times_only_decodes(capsys):
     assert "--engine needs OP decode" in errors_of(capsys, "profile", "step", "--engine", "numpy")

@@ -24,7 +24,7 @@ from kvbench.gate.gate import BUDGET
 from kvbench.regime import THRESHOLDS
 from kvbench.report.words.compared import ADVISED
 from kvbench.score import consistency, definition
-from tests.repo import sources
+from tests.repo import case, sources
 from tests.repo.sources import percent, word
 
 

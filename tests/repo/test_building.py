@@ -38,7 +38,7 @@ def configured(folder, *options, **environment):
 
 
 @pytest.mark.parametrize("compiler", ["nosuchcc", "cc --no-such-option"])
-def test_a_compiler_that_is_none_is_named(compiler, tmp_path):
+def test_a_broken_compiler_is_named(compiler, tmp_path):
     line = f"CC='{compiler}' is missing or makes no programs: mend it, or unset CC\n"
     code, said, _ = configured(tmp_path, CC=compiler)
     assert code and line in said

@@ -247,7 +247,7 @@ def test_counters_set_to_zero_are_not_noticed(tmp_path):
     assert "Valid means consistent, not true" in page and "counters" in page
 
 
-def test_a_run_of_ones_own_is_judged_by_the_rules_alone(tmp_path):
+def test_your_own_run_is_judged_by_the_rules_alone(tmp_path):
     """Numbers that no machine can reach are looked for only in archives."""
     from kvbench.submission import scored
 

@@ -14,7 +14,7 @@ from kvbench.session import Session
 from tests.session.test_session import Played, begun, quick  # noqa: F401  (a fixture for all tests)
 
 
-def test_a_read_that_failed_is_no_end(tmp_path):
+def test_a_failed_read_does_not_end_the_run(tmp_path):
     """All reads of launch 0 failed: no share of them is reported, and the run is resumed to its
     end.
     """

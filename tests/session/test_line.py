@@ -132,7 +132,7 @@ def test_the_fastest_of_each_dtype_follow_in_as_many_launches(tmp_path):
     assert run.manifest.named()[line.name] == line
 
 
-def test_what_it_asks_is_asked_no_more_by_the_plan(tmp_path):
+def test_the_plan_does_not_repeat_its_questions(tmp_path):
     """The same points have their contrasts if there is no line; one dtype is no question."""
     sweep, seen, _ = planned(options(), options().kernels)
     assert {point.dtype for point in sweep.line} == {"f16", "i8", "q4_0"} and seen.line > 0
@@ -224,7 +224,7 @@ def test_a_line_that_fails_ends_the_run_as_planned(tmp_path):
     assert all(record.error for record in run.records if record.launch > 2)
 
 
-def test_work_that_is_left_counts_it(tmp_path):
+def test_the_remaining_work_counts_it(tmp_path):
     """The weights of all visits add up to what is left at the beginning, and to nothing at the
     end.
     """

@@ -130,7 +130,7 @@ def test_launches_are_added_until_the_points_are_sure(tmp_path, clock):
         assert len(played.launches) == expected, target
 
 
-def test_visits_that_failed_have_no_part_in_how_sure_points_are(tmp_path):
+def test_failed_visits_do_not_change_how_sure_points_are(tmp_path):
     """The second launch's visits took ten times as long, and gave wrong answers."""
 
     def failing(job):
@@ -193,7 +193,7 @@ def visits_by_launch(session):
     return found
 
 
-def test_launches_are_added_for_what_is_open_alone(tmp_path):
+def test_launches_are_added_only_for_open_questions(tmp_path):
     """Between decodes of two layouts; questions that stay open are reported."""
     with until(tmp_path / "run", torn()) as session:
         list(session.records())

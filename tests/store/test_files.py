@@ -190,7 +190,7 @@ def test_a_tuning_file_that_is_too_large_is_refused_in_a_line(library, tmp_path)
     assert not found and remark == f"{file}: it is larger than 16 MiB: all classes are tuned afresh"
 
 
-def test_of_a_tuning_file_no_more_is_read_than_is_kept(library, tmp_path):
+def test_a_tuning_file_is_read_only_as_far_as_it_is_kept(library, tmp_path):
     """Whoever wrote it: each worker gets what is read."""
     evidence = Evidence("m", library, str(tmp_path / "seen.json"))
     evidence.add([tuned("a", 1.0)])
@@ -231,7 +231,7 @@ def test_a_journal_goes_on_where_a_write_ended(folder, three_bytes):
     assert [record.launch for record in RunDirectory.open(folder).records] == [3, 4]
 
 
-def test_what_a_worker_is_told_goes_on_where_a_write_ended(three_bytes):
+def test_a_partial_write_to_a_worker_goes_on(three_bytes):
     """The runner itself writes the pipe to it."""
     outer, inner = os.pipe()
 

@@ -28,7 +28,7 @@ def files(folder):
     return {path.name: path.read_bytes() for path in folder.iterdir() if path.is_file()}
 
 
-def test_what_else_lies_there_stays(filled, head, tmp_path, monkeypatch):
+def test_other_files_there_stay(filled, head, tmp_path, monkeypatch):
     """A note, a report and a link to the place stay; files that the new run lacks go."""
     (filled / "notes.txt").write_text("keep me")
     (filled / "report").mkdir()

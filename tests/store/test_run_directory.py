@@ -160,7 +160,7 @@ def places(value, path=()):
 
 @settings(max_examples=300, deadline=None)
 @given(seed=st.integers(0, 1 << 32), leaf=LEAVES, data=st.data())
-def test_what_a_process_may_say_comes_back(tmp_path_factory, seed, leaf, data):
+def test_texts_of_a_process_come_back(tmp_path_factory, seed, leaf, data):
     """With any value at any place of a record: it is refused when read, or the journal has it."""
     facts = json.loads(record_line(visit(random.Random(seed), 3, DECODE, run=RUN)))
     *path, last = data.draw(st.sampled_from(list(places(facts))))

@@ -112,7 +112,7 @@ def test_an_answer_that_was_kept_is_wrong_once_other_queries_are_asked(monkeypat
 
 
 @pytest.mark.parametrize("passes", [1, 3, 5, 7])
-def test_what_timed_passes_leave_is_what_is_checked(passes):
+def test_the_results_of_timed_passes_are_checked(passes):
     """In the slices that were visited; they must be as many as there were passes."""
     with bench(DECODE) as found:
         found.verify()
@@ -201,7 +201,7 @@ def test_a_wrong_answer_from_memory_is_seen():
             found.measured(found.programs, 1, 1e-4)
 
 
-def test_what_is_cut_in_another_way_has_memory_of_its_own_across_nodes(monkeypatch):
+def test_points_that_are_split_differently_have_their_own_memory_across_nodes(monkeypatch):
     """Each page lies on the node of a thread that reads it."""
     others = [replace(DECODE, variant="perhead"), replace(DECODE, deterministic=True)]
     for node, shared in ((0, True), (None, False)):

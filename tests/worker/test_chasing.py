@@ -198,7 +198,7 @@ def test_all_busy_cpus_are_watched():
         ({"engine": "openvino", "schedule": "auto"}, "beside our kernels, not beside a peer's"),
     ],
 )
-def test_what_no_thread_can_chase_beside_is_refused(facts, said):
+def test_points_without_room_for_a_chase_are_refused(facts, said):
     """On one allowed CPU: each case gives a sentence, and the next point is measured."""
     one = replace(SMALL, allowed=(CPU,), cpus=tuple(c for c in SMALL.cpus if c.cpu == CPU))
     point = replace(DECODE, **facts)
@@ -211,7 +211,7 @@ def test_what_no_thread_can_chase_beside_is_refused(facts, said):
 
 
 @TWO
-def test_nobody_is_left_of_a_chase_whose_process_is_killed():
+def test_no_thread_is_left_of_a_killed_chase():
     """Also if its parent is killed, while two threads work."""
     text = msgspec.json.encode(plain(asked([DECODE], samples=100_000)))
     program = (

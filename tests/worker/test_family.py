@@ -81,7 +81,7 @@ def of(record, name) -> list[Sample]:
 
 
 @pytest.mark.parametrize("op", FAMILIES)
-def test_what_is_left_of_a_family_has_the_point_alone_beside_it(op):
+def test_the_rest_of_a_family_has_only_the_point_beside_it(op):
     """As after a kill: in its own rounds, or in those of the remaining point with least between its
     passes.
     """
@@ -126,7 +126,7 @@ def test_queries_stand_beside_one_in_its_rounds():
         assert record.traffic["core"].flops == flops[0]
 
 
-def test_what_is_left_of_several_queries_has_one_beside_them():
+def test_the_rest_of_several_queries_has_one_query_beside_it():
     """As after a kill, or if one query was not asked for."""
     records = visits([asked(4), asked(3)])
     for record in records.values():
@@ -236,7 +236,7 @@ def test_an_error_of_one_member_is_not_an_error_of_the_others(place, monkeypatch
 
 
 @pytest.mark.parametrize("place", range(3))
-def test_what_samples_of_one_leave_behind_is_its_own(place, monkeypatch):
+def test_samples_of_one_member_leave_the_others_alone(place, monkeypatch):
     """Each point's answers are checked separately."""
     left = Decoding.verify_left
 

@@ -63,7 +63,7 @@ def test_a_plug_in_that_does_not_beat_all_reads_is_measured(monkeypatch, faster)
     assert len(taken) == 4 * (5 + len(forms("read", default_library()))) and 0 < error < 1e-5
 
 
-def test_what_digesting_takes_is_no_plug_in_s():
+def test_time_for_digests_is_not_the_plug_in_s():
     """Two are timed in turn. A digest of many rows takes most of a visit's CPU time."""
 
     def busy():

@@ -97,7 +97,7 @@ def test_decodes_from_memory_are_beside_plain_reads_of_it(bare):
     assert near.traffic.keys() == own.traffic.keys()
 
 
-def test_what_a_cache_holds_is_beside_none():
+def test_decodes_from_caches_have_no_read_of_memory():
     """One slice of 512 tokens stays in L1 or L2 of any machine that declares them."""
     machine = describe()
     if not regime.holds(machine, (CPU,)):

@@ -234,7 +234,7 @@ def test_cores_that_get_slower_have_fewer_passes():
     assert any(sample.off for sample in found) and not any(sample.off for sample in found[-10:])
 
 
-def test_what_lies_between_counts_by_the_wall(monkeypatch):
+def test_reads_between_passes_count_by_the_wall_clock(monkeypatch):
     """A pass of 1 ms after 19 ms: half of 20 ms is twice the intended time, so a sample is one
     pass.
     """

@@ -287,7 +287,7 @@ def test_a_store_that_stops_is_noticed(machine, monkeypatch):
 
 
 @pytest.mark.parametrize("what", ["stored", "answered"])
-def test_what_samples_leave_wrong_is_noticed(what, machine, monkeypatch):
+def test_wrong_answers_left_by_samples_are_noticed(what, machine, monkeypatch):
     """Even if all was right before them."""
     with stepping(machine) as found:
         run, last = found.team.run, found.parts[1]

@@ -35,8 +35,8 @@ class EngineMean:
     """The geometric mean of an engine's time over ours, of the shapes of a format. `low` and
     `high`: its interval, None if launches are too few. `launches`: those that have every shape.
     `shapes`: those in which the engine has a number. `lacking`: the other shapes of the format.
-    `share`: of the rate of a read of the same rows, the geometric mean of these shapes. `dtype`: the
-    format of both, if it is not the column's; else empty.
+    `share`: of the rate of a read of the same rows, the geometric mean of these shapes. `dtype`:
+    the format of both, if it is not the column's; else empty.
     """
 
     times: float | None
