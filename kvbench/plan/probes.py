@@ -69,8 +69,8 @@ def probes(machine: Machine, scope: Scope) -> Plan:
 
 
 def cpu_sets(machine: Machine, everything: tuple[int, ...], quick: bool) -> list[tuple[int, ...]]:
-    """The sets of CPUs to probe: one thread, one domain, all of `everything`. Unless quick, also 1,
-    2, 4, ... threads, and every domain and node alone.
+    """The sets of CPUs to probe: the first CPU, the CPUs of one last-level cache, and all. All is
+    `everything`. Unless quick, also 1, 2, 4, ... threads, and every such cache and node alone.
     """
     *_, last = [(), *levels(machine, everything).values()]
     domains = [cache.cpus for cache in last]

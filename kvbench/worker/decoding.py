@@ -156,8 +156,8 @@ class Decoding(Bench):
 
     @cached_property
     def _longest(self) -> Cache:
-        """The first slice with its first sequence as the longest: the window is of the first
-        sequence.
+        """Return the cache of the first slice, its lengths sorted so that the first sequence is the
+        longest: the core's window holds that sequence.
         """
         cache = self._owned.enter_context(self.room.cache(0))
         cache.lengths[:] = sorted(self.point.shape.held, reverse=True)

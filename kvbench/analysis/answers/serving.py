@@ -193,7 +193,7 @@ def _order(line: Sequence[Point]) -> tuple[object, ...]:
 
 
 class _Said:
-    """What a run says about a batch. `scale`: layers of the model over layers that were timed."""
+    """The answers for one batch of requests. `scale`: the model's layers over the timed layers."""
 
     def __init__(self, tables: Tables, rows: _Rows, scale: float) -> None:
         self._rows, self._scale = rows, scale

@@ -1,5 +1,6 @@
-"""List the questions of a run that more launches can decide: whether a slice in L3 is read faster
-than memory, which of two points of a set is faster, and whether a step takes as long as its parts.
+"""List the questions of a run that are open, and that more launches can decide: whether a slice in
+L3 is read faster than memory, which of two points of a set is faster, and whether a step takes as
+long as the sum of its parts.
 A line of kernels is left out: its number of launches is fixed by the plan.
 """
 

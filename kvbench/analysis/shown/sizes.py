@@ -39,7 +39,9 @@ def levels(table: pd.DataFrame, fit: Fit, memory: int | None) -> Iterator[tuple[
 
 
 def explained(found: Explained) -> pd.DataFrame:
-    """A line for each format, and one for the weights: GiB, and tokens per second."""
+    """A row for each format of KV at each context, with its GiB and tokens per second. Rows for the
+    weights have GiB.
+    """
     cells = [(row.context, cell) for row in found.rows for cell in row.cells]
     gib = {"weights": found.read / GIB} if found.read else {}
     rows = [

@@ -71,8 +71,8 @@ _OF_ENGINES, _OF_KERNELS = ("model", *_AXES), ("isa", "plugin")
     default="4m",
     show_default=True,
     help=(
-        "Time for measuring, such as 90s or 4m, with the launches that confirm a change. It may end"
-        " within a launch. Building does not count."
+        "Time for measuring, such as 90s or 4m, with the launches that confirm a change. When it is"
+        " over, measuring stops, even within a launch. Building does not count."
     ),
 )
 @click.option(
@@ -122,7 +122,7 @@ def command(
     confirm it. The exit code tells the verdict.
 
     With --engine, BASE and HEAD are two builds of another engine, each in a process of its own.
-    With --source, they are two revisions of another project, built by its own command.
+    With --source, BASE and HEAD are two revisions of another project, which --build builds.
     """
     from kvbench.gate import gate
     from kvbench.machine import available_memory

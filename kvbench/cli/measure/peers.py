@@ -51,7 +51,7 @@ def _build(engine: str, said: str) -> Callable[..., Any]:
     "named",
     multiple=True,
     metavar="ENGINE[@LABEL]=PATH",
-    help="Another library of any engine. May be repeated: two of one engine are compared.",
+    help="Another library of any engine. May be repeated: two builds of one engine are compared.",
 )
 @click.option(
     "--python",

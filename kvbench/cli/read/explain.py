@@ -68,8 +68,8 @@ _TOLD = 8192  # tokens: the context at which a pair of formats is compared with 
     "--draft-cost",
     metavar="COST",
     help="Cost of drafting for one step: a share of a plain step such as 0.1, a time such as 5ms,"
-    " or the bytes of the draft model's weights such as 400M, read N times. [default: print how"
-    " much it may cost]",
+    " or the bytes of the draft model's weights such as 400M, read N times. [default: print the"
+    " highest cost at which drafting pays]",
 )
 @click.option(
     "--engine",

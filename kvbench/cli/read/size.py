@@ -54,7 +54,8 @@ _OF_MODEL = {"context": "max_context"}
     click.option(
         "--window-every",
         type=Count(),
-        help="Every Nth layer attends to all tokens. [default: the model's]",
+        help="Every Nth layer attends to all tokens, the others to the window. [default: the"
+        " model's]",
     ),
     click.option(
         "--ephemeral",
@@ -88,7 +89,7 @@ _OF_MODEL = {"context": "max_context"}
     type=Named(),
     help=(
         "Take the machine and its rates from a run directory, or a file of kvbench machine --json."
-        " [default: this machine, without rates]"
+        " [default: this machine, without tokens/s]"
     ),
 )
 @click.option(

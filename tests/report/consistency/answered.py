@@ -155,7 +155,7 @@ def _gains(report: Report, threads: str) -> Iterator[Claim]:
 def _headline(report: Report, own: str, layer: Callable[..., tuple[str, ...]]) -> Iterator[Claim]:
     """The tile's own two values are those of the first layer that stands below them."""
     for title, text in report.tiles.items():
-        both = re.match(rf"({NUMBER})x, then ({NUMBER})x as fast", text)
+        both = re.match(rf"({NUMBER})x, after other reads ({NUMBER})x", text)
         found = re.search(own, text)
         if both and found:
             yield from claim(layer(found), "L3 gain", both[1], "", f"tile {title}")
