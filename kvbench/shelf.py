@@ -5,6 +5,7 @@ of them. Each run is read and judged once.
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from tempfile import TemporaryFile
 from typing import Any
@@ -30,6 +31,8 @@ from kvbench.submission import found_in, with_run
 README = "README.md"
 _TABLES = ("gate/runs.csv", "engine-gate.csv")  # that `make` keeps beside runs
 _REPORT = Path("report", "index.html")
+_NAME = "name.txt"  # what its owner calls the CPU: a virtual machine may hide its name
+_LONGEST = 60  # characters of that name
 _HINT = "name folders of machines, as kvbench report results/* --tables does"
 _AGAIN = "see whether it can be written and has room, then call kvbench report --tables again"
 _COUNTS = (VALID, NOISY)  # states of scores that machines are ranked by
@@ -76,13 +79,15 @@ def read(folder: Path) -> KeptMachine:
     kept = [_kept(folder / name, run) for name, run in loaded.items()]
     runs = sorted(kept, key=lambda each: (not each.quick, not each.engines, each.name))
     own = loaded[runs[0].name].machine if runs else opened[0][2].machine
+    owned = _owned(folder)
+    entry = _entry(folder.name, opened, [(each, loaded[each.name]) for each in runs])
     return KeptMachine(
         name=folder.name,
-        cpu=machine_name(own),
+        cpu=owned or machine_name(own),
         **{name: value for name, value in described(own).items() if name != "kind"},
         runs=tuple(runs),
         scores=tuple(KeptScore(name, score, _version(run)) for name, score, run in opened),
-        entry=_entry(folder.name, opened, [(each, loaded[each.name]) for each in runs]),
+        entry=replace(entry, cpu=owned or entry.cpu) if entry else None,
         tables=tuple(name for name in _TABLES if (folder / name).is_file()),
         bits=widths(),
     )
@@ -92,6 +97,19 @@ def _kept(path: Path, run: Run) -> KeptRun:
     found = run.findings()
     table = engines(found.peers, run.records) if len(found.peers) else None
     return KeptRun(path.name, found, run.manifest, table, (path / _REPORT).is_file())
+
+
+def _owned(folder: Path) -> str:
+    """The name that the owner has given to the CPU; empty without one."""
+    path = folder / _NAME
+    if (text := _text(path)) is None:
+        return ""
+    name = text.strip()
+    if not name or len(name) > _LONGEST or not name.isprintable():
+        raise BadArgument(
+            f"{path} is not a name", f"write one line of at most {_LONGEST} characters into it"
+        )
+    return name
 
 
 def _version(run: Run) -> str:

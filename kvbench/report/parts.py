@@ -46,8 +46,10 @@ def _scores(mark: Mark, machines: _Machines, to: str) -> Iterator[str]:
     for kind, own in (("virtual", found.virtual), ("metal", found.metal)):
         if own:
             yield from prose(said("standings", kind))
-            heads = ("rank", "machine", *(f"{bits} bits" for bits in WIDTHS), "from")
-            yield from ("", *table(heads, [_standing(each, to) for each in own]), "")
+            first = ("rank",) if found.ranked else ()
+            heads = (*first, "machine", *(f"{bits} bits" for bits in WIDTHS), "from")
+            rows = [_standing(each, to)[1 - len(first) :] for each in own]
+            yield from ("", *table(heads, rows), "")
     notes = paragraphs("standings", "notes", found, _SHORT not in mark.words)
     yield from spaced(prose(each) for each in notes)
 

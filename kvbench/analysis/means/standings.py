@@ -68,6 +68,7 @@ class Standing:
 class Standings:
     """All machines, in the order in which a page lists them. `kinds`: how many kinds of CPU have a
     score. `few`: whether they are fewer than KINDS. `versions`: of kvbench, that scores are of.
+    `ranked`: whether two scores are of one version. `told`: whether each cell has a share.
     """
 
     virtual: tuple[Standing, ...]
@@ -75,7 +76,9 @@ class Standings:
     kinds: int
     few: bool
     versions: int
+    ranked: bool
     swept: bool
+    told: bool
 
 
 def standings(entries: Iterable[Entry]) -> Standings:
@@ -83,13 +86,16 @@ def standings(entries: Iterable[Entry]) -> Standings:
     every = tuple(entries)
     scored = [each for each in every if each.score]
     kinds = len({each.kind for each in scored})
+    versions = {each.version for each in scored}
     return Standings(
         virtual=tuple(_listed([each for each in every if each.virtual])),
         metal=tuple(_listed([each for each in every if not each.virtual])),
         kinds=kinds,
         few=kinds < KINDS,
-        versions=len({each.version for each in scored}),
+        versions=len(versions),
+        ranked=len(versions) < len(scored),
         swept=len(scored) < len(every),
+        told=all(width.share is not None for each in every for width in each.widths),
     )
 
 

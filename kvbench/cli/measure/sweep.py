@@ -87,8 +87,8 @@ class _WithAxes(Long):
 @click.option(
     "--budget",
     type=TIME,
-    help="Time for measuring, such as 90s, 10m or 2h. When it is over, measuring stops, even within a"
-    " launch.",
+    help="Time for measuring, such as 90s, 10m or 2h. When it is over, measuring stops, even within"
+    " a launch.",
 )
 @click.option(
     "--patience",

@@ -67,7 +67,7 @@ TILES = [
     ("Memory", with_("reads", memory=UNTESTED), "not measured | no plain read of memory"),
     ("L3", ANSWERS, "148 GB/s | plain reads of a layer by 2 threads: 4.70x (4.50 to 5.50)"),
     ("L3", with_("reads", l3_rate=UNTESTED), "not measured | no decode of this run lies in L3"),
-    ("Does L3 help?", ANSWERS, "1.31x as fast | speed of a decode of one layer that stays in L3, over"),
+    ("Does L3 help?", ANSWERS, "1.31x as fast | speed of a decode of one layer that stays in L3"),
     ("Does L3 help?", ANSWERS, "f16, 4 query heads a KV head (llama-3-8b, 2,048 tokens, layout"),
     ("Does L3 help?", ANSWERS, "1.31x (1.26 to 1.43), limit there: the core"),
     ("Does L3 help?", with_("l3", gains=(replace(ANSWERS.l3.gains[0], layouts=3, middle=True),)),
