@@ -139,15 +139,38 @@ def test_bare_metal_has_a_list_of_its_own(page):
 def test_no_bare_metal_and_no_score_is_said(results, capsys):
     page = " ".join(tables(results, capsys)[1].split())
     assert "No machine has been measured on bare metal yet." in page
-    assert "No machine has a valid or noisy score so far." in page and "The rank" not in page
+    assert "No machine has a score so far." in page and "The rank" not in page
 
 
 def test_kinds_of_cpu_are_counted(results, page, capsys):
     """One kind; of two other machines, with another cache and of another vendor, there are two."""
-    assert "1 kind of CPU has a valid or noisy score so far" in " ".join(page.split())
+    assert "1 kind of CPU has a score so far" in " ".join(page.split())
     scored(results / "other", machine=host(l2=Fact(512 * KIB, "", "high")))
     scored(results / "third", machine=host(vendor=Fact("GenuineY", "", "high")))
-    assert "2 kinds of CPU have a valid" in " ".join(tables(results, capsys)[1].split())
+    assert "2 kinds of CPU have a score" in " ".join(tables(results, capsys)[1].split())
+
+
+def test_one_score_has_no_rank(results, capsys):
+    """Nor has the table a column for it."""
+    scored(results / "alone", 2.0)
+    page = tables(results, capsys)[1]
+    assert "| machine | 16 bits |" in page and "| rank |" not in page and "The rank" not in page
+    assert "without a rank" not in page and "stands in for a missing score" in page
+
+
+def test_an_owner_names_a_cpu(results, capsys):
+    (results / "sweep" / "name.txt").write_text("Zen 9 (a host's)\n")
+    assert "<sub>Zen 9 (a host's); " in tables(results, capsys)[1]
+    assert "Zen 9" in (results / "sweep" / "README.md").read_text()
+
+
+@pytest.mark.parametrize("text", ["", "\n", "two\nlines", "x" * 61, "bell\a"])
+def test_a_name_that_is_none_is_refused(results, capsys, text):
+    (results / "sweep" / "name.txt").write_text(text)
+    named = sorted(map(str, results.iterdir()))
+    said = errors_of(capsys, "report", *named, "--tables")
+    assert "name.txt is not a name: write one line" in said
+    assert (results / "README.md").read_text() == PAGE
 
 
 def test_a_machine_page_has_its_runs_and_its_score(made):

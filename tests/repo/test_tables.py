@@ -172,8 +172,8 @@ def standing(parts, origin):
     found = {}
     for row in rows(parts["scores"]):
         if f"[{origin}" in row[-1]:
-            name = re.match(r"\[([\w-]+)\]", row[1])[1]
-            found[name] = dict(zip((16, 8, 4), row[2:5], strict=True))
+            name = re.match(r"\[([\w-]+)\]", row[-5])[1]
+            found[name] = dict(zip((16, 8, 4), row[-4:-1], strict=True))
     return found
 
 
@@ -253,6 +253,10 @@ def plain_reads(visits):
 
 def test_ranks_are_of_scores_alone_and_rise(parts):
     """Two machines share a rank, or the intervals of 16 bits lie apart."""
+    head, *_ = rows(parts["scores"])
+    if head[0] != "rank":
+        assert parts["scores"].count("[score") == 1
+        return
     ranked = [(row[0], shown(row[2])) for row in rows(parts["scores"]) if "[score" in row[-1]]
     for (rank, own), (other, following) in itertools.pairwise(ranked):
         assert rank == other or own[1] > following[2] or int(other) == 1
