@@ -136,8 +136,8 @@ static void check_pairs(const float *q, float *out)
          "variant dot has no kernel for K of f16 with V of i8 in the layout blockt"},
         {"round16", "position", "f32", "f16", 0, KVB_BAD_ARGUMENT,
          "variant round16 has no kernel for K of f32 with V of f16 in the layout position"},
-        {NULL, "head", "f32", "f16", 0, KVB_UNSUPPORTED, "K and V are not of one dtype"},
-        {NULL, "head", "f32", "f32", 16, KVB_UNSUPPORTED, "K and V are not of one dtype"},
+        {NULL, "head", "f32", "f16", 0, KVB_UNSUPPORTED, "K and V differ in dtype"},
+        {NULL, "head", "f32", "f32", 16, KVB_UNSUPPORTED, "K and V differ in dtype"},
     };
     for (size_t i = 0; i < sizeof pairs / sizeof *pairs; i++) {
         rig r;

@@ -156,7 +156,7 @@ static void check_repack(const char *layout, const char *dtype, const char *v_dt
     lengths[0] = capacity, lengths[1] = capacity / 2 + 1;
     expect(!run_unpack(&small, 0, capacity, of[2], of[3], isa, 1), "unpack: %s", kvb_message());
     expect(!run_repack(&small, &r.cache, isa, 1), "repack: %s", kvb_message());
-    expect(!memcmp(r.lengths, lengths, sizeof lengths), "the lengths did not come along");
+    expect(!memcmp(r.lengths, lengths, sizeof lengths), "the lengths were not copied");
     expect(!run_unpack(&r.cache, 0, capacity, of[4], of[5], isa, 1), "unpack: %s", kvb_message());
     for (int side = 2; side < 4; side++)
         expect(!memcmp(of[side], of[side + 2], (size_t)floats[side % 2] * sizeof *of[side]),
@@ -202,7 +202,7 @@ static void refuse_repacks(void)
     shape.layout = word_of("layout", "position");
     if (!rig_open(&r, shape, 0))
         return;
-    wrong(run_repack(&r.cache, &r.cache, 0, 1), "layout: repack");
+    wrong(run_repack(&r.cache, &r.cache, 0, 1), "layout is");
     rig_close(&r);
 }
 

@@ -49,7 +49,7 @@ def test_text(capsys):
     code, out, err = dry_run(capsys, "l3fit", "--axis", "isa=scalar")
     assert code == 0 and not err
     first, points, when, memory, *rest = out.splitlines()
-    assert first.startswith("l3fit: Does a slice")
+    assert first.startswith("l3fit: Is a KV slice")
     assert " points, " in points and " contrasts, 10 launches of 3 samples of 30 ms" in points
     assert "time: about " in when and "estimate" in when
     assert "32 GiB available" in memory and "decode.flash" in memory
@@ -159,7 +159,7 @@ def test_one_forecast_a_suite(listed, capsys, suite, word):
     (_, text, note), rows = listed
     (line,) = (line for line in text.splitlines() if line.split()[0] == suite)
     time = re.search(r"points  (.*?)  +", line)[1]
-    assert time.startswith(word) and "from start to end" in note
+    assert time.startswith(word) and "Times are forecasts" in note
     assert f"  time: {time} from start to end" in dry_run(capsys, suite)[1]
     (row,) = (row for row in rows if row["name"] == suite)
     assert row["seconds"] == json.loads(dry_run(capsys, suite, "--json")[1])["seconds"]

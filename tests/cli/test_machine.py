@@ -167,7 +167,7 @@ def test_latency_beside_loads_is_printed(made_up, capsys):
 @pytest.mark.parametrize("asked", [("--threads", "2"), ("--cpus", "0-1", "--threads", "2")])
 def test_a_chase_needs_a_core_of_its_own(asked, made_up, monkeypatch, capsys):
     monkeypatch.setattr(kvbench.runner, "launch", None)
-    words = ("no thread can chase", "beside 2 threads no core", "leave out --loaded")
+    words = ("no thread can chase", "with 2 threads, no core", "leave out --loaded")
     refused(capsys, "machine", "--quick", "--loaded", *asked, words=words)
 
 

@@ -233,14 +233,14 @@ def test_exit_codes(monkeypatch, capsys, paths, execute, code, said):
 @pytest.mark.parametrize(
     ("options", "code", "said"),
     [
-        ("--model gpt-2 --threads 1", Exit.USAGE, "--model --threads: a gate of kernels"),
+        ("--model gpt-2 --threads 1", Exit.USAGE, "--model --threads works with --engine only"),
         ("--engine ggml --isa scalar", Exit.USAGE, "--isa works with our kernels only"),
         ("--engine nosuch", Exit.USAGE, "--engine: 'nosuch'"),
         ("--engine=", Exit.USAGE, "--engine: ''"),
         ("--engine ggml --dtype i8", Exit.USAGE, "ggml@base has no position i8"),
         ("--engine ggml --only nothing.*", Exit.USAGE, "--only nothing.*"),
         ("--engine numpy", Exit.REFUSED, "only takes its own library"),
-        ("--engine ggml --suite gate", Exit.USAGE, "no engine but ours"),
+        ("--engine ggml --suite gate", Exit.USAGE, "only our engine"),
     ],
 )
 def test_an_impossible_request_is_one_line(capsys, paths, options, code, said):

@@ -136,8 +136,8 @@ def test_no_run_and_one_run(capsys, tmp_path):
     out = output_of(capsys, "history", "show", "--root", str(tmp_path))
     needs = {point["needs"] for point in shown(capsys, tmp_path)["machines"][0]["points"]}
     assert (
-        f"2 of 2 points have too few runs for a step to be seen: 1 run, and {min(needs)} more are"
-        " needed." in out
+        f"2 of 2 points have too few runs to find a step: 1 run, and {min(needs)} more are needed."
+        in out
     )
     assert "+0.0%" not in out and "-0.0%" not in out and "Order of the rows" not in out
     assert max(map(len, out.splitlines())) <= 120
@@ -149,7 +149,7 @@ def test_a_new_point_among_old_ones_is_told_in_a_line_and_has_no_row(capsys, tmp
     made.write(tmp_path, shares)
     out = output_of(capsys, "history", "show", "--root", str(tmp_path))
     assert re.search(
-        r"\b1 of 10 points has too few runs for a step to be seen: 3 runs, and \d+ more are needed",
+        r"\b1 of 10 points has too few runs to find a step: 3 runs, and \d+ more are needed",
         out,
     )
     rows = [

@@ -94,7 +94,10 @@ def test_no_process_is_left(ended):
         (["--engine", "numpy", "--dtype", "q4_0"], "numpy has no head q4_0"),
         (["--engine", "numpy", "--residency", "hot"], "from memory"),
         (["--engine", "numpy", "--batch", "2"], "one sequence"),
-        (["--engine", "numpy", "--q-len", "2", "--mask", "tree"], "a chain: ask for mask=chain"),
+        (
+            ["--engine", "numpy", "--q-len", "2", "--mask", "tree"],
+            "ask for mask=chain",
+        ),
         (
             ["--engine", "numpy", "--schedule", "off"],
             "--schedule works with kvbench's own kernels only",

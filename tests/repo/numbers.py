@@ -48,24 +48,27 @@ def constant(template: str, *values: Any) -> Sentence:
 # ---- sentences -----------------------------------------------------------------------------------
 
 README = (
-    Sentence("C kernels for {} number formats and {} cache layouts", sources.kernels),
     Sentence(
         "write a report: about {} minutes",
         lambda: [word(sources.measured("make-sweep")["minutes"])],
     ),
     Sentence(
-        "pass the tests: about {} minutes", lambda: [word(sources.measured("make-test")["minutes"])]
+        "run the tests: about {} minutes", lambda: [word(sources.measured("make-test")["minutes"])]
     ),
-    Sentence("from a {}-core virtual machine", lambda: [word(sources.cores("zen4-kvm-2"))]),
-    Sentence("attention with {} to {} queries", sources.queries),
+    Sentence(
+        "virtual machine with {} cores of a Zen 4", lambda: [word(sources.cores("zen4-kvm-2"))]
+    ),
+    Sentence("Llama-3-8B, {:,} tokens, {} sequence, all cores", sources.score_workload),
     constant(
-        "It exits with {} for a confirmed regression, with {} where it is not clear, and with {}"
-        " where nothing became slower",
+        "is this commit slower? Exit code {}: yes. {}: not clear. {}: no.",
         *map(int, (Exit.FAILED, Exit.UNCLEAR, Exit.FINE)),
     ),
-    Sentence("[{} experiments](suites/experiments.ipynb)", sources.experiments),
-    Sentence("begin with [{} lines of C](kernels/example/plugin.c)", sources.example_lines),
-    Sentence("Measured on virtual machines of {} cores", lambda: [word(sources.same_cores())]),
+    Sentence(
+        "| Zen 4, Zen 5, Sapphire Rapids: virtual, {} cores |",
+        lambda: [word(sources.same_cores())],
+    ),
+    Sentence("| Zen 3: virtual, {} cores |", lambda: [word(sources.same_cores())]),
+    Sentence("To cite: kvbench {}, score {},", sources.versions),
 )
 
 LISTED = (
@@ -260,7 +263,10 @@ ALLOWED = (
     r"\btwo of its figures\b",
     r"\bbuild twice\b|\bloaded twice\b",
     r"queries a step beside one\b",
-    r"decodes fastest at 32k\?",
+    r"decodes fastest at 32k tokens\?",
+    r"\bone case\b",
+    # the question of results/engine-at-8k.md, where its numbers are checked
+    r"Why does an engine lose more than half of its speed at 8k tokens\?",
     # an example of a line that the gate prints
     r"all 40 decode\.flash points are 2\.1 % slower \(1\.4\.\.2\.8\)",
 )

@@ -11,7 +11,6 @@ from typing import Any
 import numpy as np
 
 from kvbench.analysis.differs import trend
-from kvbench.native import default_library
 from kvbench.plan.needs import PROCESS
 from kvbench.regime import FAR_BYTES, THRESHOLDS
 from kvbench.score import definition
@@ -155,29 +154,6 @@ def longer() -> tuple[Any, ...]:
     return many, f"{context:,}", word(one), f"{long:,}", definition.LONGER_LAUNCHES
 
 
-def example_lines() -> list[int]:
-    """Lines of the plug-in to begin with."""
-    return [len((ROOT / "kernels" / "example" / "plugin.c").read_text().splitlines())]
-
-
-def experiments() -> list[str]:
-    """How many experiments the notebook has, as a word that begins a sentence."""
-    cells = json.loads((SUITES / "experiments.ipynb").read_text())["cells"]
-    count = sum("".join(cell["source"]).startswith("## ") for cell in cells)
-    return [word(count).capitalize()]
-
-
-def kernels() -> list[str]:
-    """How many number formats and layouts there are, as words."""
-    return [word(len(default_library().words(kind))) for kind in ("dtype", "layout")]
-
-
-def queries() -> tuple[int, int]:
-    """The fewest queries of the suite speculate that are several, and the most."""
-    several = [count for count in suite("speculate")["axes"]["q_len"] if count > 1]
-    return min(several), max(several)
-
-
 def engine_memory() -> tuple[str, int, int]:
     """What a gate of engines needs: GiB; or how many times the last-level caches, if these have
     more MiB. There are four copies: the library's room, the values, and a store of each side.
@@ -189,3 +165,15 @@ def engine_memory() -> tuple[str, int, int]:
         int(times),
         int(FAR_BYTES / THRESHOLDS.dram / MIB),
     )
+
+
+def score_workload() -> list[Any]:
+    """Tokens and sequences of a score."""
+    _, tokens, sequences = definition.workload()
+    return [tokens, word(sequences)]
+
+
+def versions() -> list[str]:
+    """The version of kvbench, and that of its score."""
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    return [project["version"], definition.VERSION]

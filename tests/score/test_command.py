@@ -43,7 +43,7 @@ def test_the_fastest_of_each_width_is_measured_anew(still, tmp_path, capsys):
     assert out.count("\n") == 7 and "VALID" in out.splitlines()[0]
     assert (
         "score: about " in err
-        and "to fill memory" in err
+        and "fill memory before timing begins" in err
         and "picked decode.flash.head.f16." in err
     )
     found = facts(tmp_path / "run", capsys)

@@ -108,7 +108,7 @@ def test_coins_decide_who_is_first(met, place):
         ("head", "resting", "is off by"),
         ("head", "tired", "is off by"),
         ("base", "dying", "its process ended with exit code 3"),
-        ("head", "timeless", "it says 0 s, of "),
+        ("head", "timeless", "it reports 0 s, but "),
         ("head", "weightless", "it reports that a step reads 0 bytes"),
     ],
 )

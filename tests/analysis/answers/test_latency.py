@@ -335,7 +335,7 @@ def test_programs_of_the_chase_have_no_rate():
 def test_points_are_compared_and_curves_are_not():
     found = compared(records(), records(Host(latency=dict.fromkeys(LOADS, FLAT))))
     assert [row.name for row in found.points] == [CHASED.name]
-    said = "only their own time is compared, not the latency that the chase measured"
+    said = "only their own time is compared, not the chase's latency"
     assert any(said in note for note in found.notes)
     others = compared(list(plain()), list(plain()))
     assert not any("latency" in note for note in others.notes)
