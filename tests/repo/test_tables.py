@@ -29,9 +29,17 @@ PAGE = f"""\
 <!-- end -->
 <!-- kvbench: engines {ENGINES} {" ".join(DTYPES)} -->
 <!-- end -->
-<!-- kvbench: screen zen4-kvm-2/quick short -->
+<!-- kvbench: screen zen4-kvm-2/quick -->
 <!-- end -->
 <!-- kvbench: machines -->
+<!-- end -->
+"""
+BRIEF = f"""\
+<!-- kvbench: scores short -->
+<!-- end -->
+<!-- kvbench: engines {ENGINES} short f16 -->
+<!-- end -->
+<!-- kvbench: screen zen4-kvm-2/quick short -->
 <!-- end -->
 """
 WIDE = {"f16": 16, "bf16": 16, "i8": 8, "q8_0": 8, "e4m3": 8, "q4_0": 4}
@@ -59,25 +67,30 @@ def tree(tmp_path_factory):
     for page in pages:
         shutil.copy(page, root / page.relative_to(ROOT))
     (root / "results" / "oracle.md").write_text(PAGE)
+    (root / "results" / "brief.md").write_text(BRIEF)
     assert call("report", *sorted((root / "results").iterdir()), "--tables") == 0
     return root
 
 
-@pytest.fixture(scope="module")
-def parts(tree):
-    """The marked parts of the page, by the first word of their marks."""
+def parts_of(page):
+    """The marked parts of a page, by the first word of their marks."""
     found = re.findall(
         r"<!-- kvbench: (\w+)[^\n]*-->\n\n(.*?)\n\n<!-- end -->",
-        (tree / "results" / "oracle.md").read_text().replace("\\_", "_"),
+        page.read_text().replace("\\_", "_"),
         re.DOTALL,
     )
     return dict(found)
 
 
+@pytest.fixture(scope="module")
+def parts(tree):
+    return parts_of(tree / "results" / "oracle.md")
+
+
 @pytest.mark.parametrize("name", ["README.md", "results/*.md", "results/*/README.md"])
 def test_pages_are_as_the_command_makes_them(tree, name):
     for page in tree.glob(name):
-        if page.name != "oracle.md":
+        if page.name not in ("oracle.md", "brief.md"):
             kept = ROOT / page.relative_to(tree)
             assert kept.exists() and page.read_text() == kept.read_text(), (
                 f"{kept.relative_to(ROOT)} is out of date: kvbench report results/* --tables"
@@ -353,23 +366,64 @@ def of(name):
     return [visit for visit in journal(ENGINES) if visit["point"] == name]
 
 
+def share(name):
+    """The share of a read of the same rows that a point reaches: its time in the rounds, launch by
+    launch, beside that of the faster of both reads.
+    """
+    visits = of(name)
+    reads = {
+        read: median(by_launch(visits, read).values())
+        for read in ("twin", "twin_ahead")
+        if by_launch(visits, read)
+    }
+    fastest = min(reads, key=reads.get)
+    quotients = defaultdict(list)
+    for visit in visits:
+        seconds = {(s["round"], s["program"]): s["seconds"] / s["passes"] for s in visit["samples"]}
+        for (number, program), taken in seconds.items():
+            if program == "point" and (number, fastest) in seconds:
+                quotients[visit["launch"]].append(seconds[number, fastest] / taken)
+    return median(map(median, quotients.values()))
+
+
+def shares(engine, layout, dtype):
+    """The geometric mean over the cells of a format; of ours the fastest point of each cell."""
+    cells = defaultdict(list)
+    for name, (cell, own, at) in points().items():
+        if cell[2] == dtype and own == engine and at in (layout, layout or "head"):
+            cells[cell].append(name)
+    fastest = [
+        min(names, key=lambda name: median(by_launch(of(name), "point").values()))
+        for names in cells.values()
+    ]
+    return math.exp(fmean(math.log(share(name)) for name in fastest))
+
+
 def test_engines_are_those_of_the_journal(parts):
     """Every cell of every engine, launch by launch."""
-    heads, _, *found = rows(parts["engines"])
+    heads, _, ours, *found = rows(parts["engines"])
     assert heads == ["engine", "layout", *DTYPES] and len(found) >= 8
+    for dtype, cell in zip(DTYPES, ours[2:], strict=True):
+        assert reached(cell) == pytest.approx(100 * shares("kvbench", "", dtype), abs=1), dtype
     compared = 0
     for engine, layout, *cells in found:
         for dtype, cell in zip(DTYPES, cells, strict=True):
             if cell:
-                named = re.search(r", (i8|e4m3)$", cell)
-                own = expected(engine, layout, named[1] if named else dtype)
-                assert shown(cell) == rounded(own), (engine, layout, dtype, cell)
+                named = re.search(r", (i8|e4m3)<br>", cell)
+                at = named[1] if named else dtype
+                assert shown(cell) == rounded(expected(engine, layout, at)), (engine, dtype, cell)
+                assert reached(cell) == pytest.approx(100 * shares(engine, layout, at), abs=1)
                 compared += 1
             else:
                 assert (engine, layout, dtype) not in {
                     (engine, layout, cell[2]) for cell, engine, layout in points().values()
                 }
     assert compared >= 20
+
+
+def reached(cell):
+    """The per cent of a read that a cell states."""
+    return int(re.search(r"<sub>(\d+)% of a read</sub>$", cell)[1])
 
 
 def test_the_table_of_engines_says_what_it_is_of(parts):
@@ -381,11 +435,23 @@ def test_the_table_of_engines_says_what_it_is_of(parts):
         assert shown == (f"{engine['name']} {engine['version']}" in text), engine["name"]
 
 
-def test_the_screen_is_what_that_run_prints(parts):
-    """`...` stands for what is left out; all else is there, in its order."""
+def test_the_screen_is_what_that_run_prints(tree, parts):
+    """The short form has the machine, the grade and the table, in their order."""
     said = "\n".join(short(kvbench.load(RESULTS / "zen4-kvm-2" / "quick").findings()))
-    block = "\n".join(line[4:] for line in parts["screen"].splitlines())
-    kept = [part.strip("\n") for part in re.split(r"\n  \.\.\.(?=\n|$)", block) if part.strip()]
+    whole, brief = (
+        "\n".join(line[4:] for line in each["screen"].splitlines())
+        for each in (parts, parts_of(tree / "results" / "brief.md"))
+    )
+    assert whole == said
+    kept = brief.split("\n\n")
     places = [said.index(part) for part in kept]
-    assert places == sorted(places) and places[0] == 0 and len(kept) == 2
-    assert "Layout" not in block and "Fastest decode" in block
+    assert places == sorted(places) and places[0] == 0 and len(kept) == 3
+    assert "Fastest decode" not in brief and "\n  kernel " in brief
+
+
+def test_short_forms_say_less(tree, parts):
+    brief = parts_of(tree / "results" / "brief.md")
+    assert rows(brief["scores"]) == rows(parts["scores"])
+    assert len(brief["scores"]) < len(parts["scores"])
+    assert "sha256" in parts["engines"] and "sha256" not in brief["engines"]
+    assert rows(brief["engines"])[0] == ["engine", "layout", "f16"]
