@@ -23,6 +23,7 @@ Made-up data, with planted truths:
     made_job    jobs and benches for worker tests
 
 Tools:
+    outputs     what commands print, on pages; a command
     likwid      our probes beside likwid-bench; a command
     spills      registers that the compiler spills; a command
     limits      time limits, and why one was hit
