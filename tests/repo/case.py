@@ -240,8 +240,8 @@ SENTENCES: tuple[tuple[str, Callable[[], Iterable[Any]]], ...] = (
     ("a virtual machine with {} cores", lambda: [cores()]),
     ("{} layers of Llama-3.2-1B", lambda: [SIZES.layers]),
     (
-        "decodes {} tokens behind prompts of several lengths. The table counts {} of these {}",
-        lambda: (engine.TOKENS, "half", engine.TOKENS),
+        "decodes {} tokens behind prompts of several lengths. The table counts {} of these tokens",
+        lambda: (engine.TOKENS, "half"),
     ),
     ("tokens/s ({} rounds)", lambda: [engine.ROUNDS]),
     *(
