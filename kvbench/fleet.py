@@ -221,7 +221,7 @@ def _manifest(place: Path) -> Manifest:
 
 
 def _folder(host: str) -> str:
-    """A name that stays inside its folder."""
+    """Make a host's name safe for a path."""
     return re.sub(r"[^\w.-]", "_", host).lstrip(".") or "host"
 
 

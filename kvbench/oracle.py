@@ -214,7 +214,7 @@ def _in_steps(scaled: np.ndarray, levels: Levels) -> np.ndarray:
 
 
 def _of(rows: Rows, sequence: slice, elements: slice) -> _Values:
-    """V only, of one sequence, and only some of its elements."""
+    """A function that reads some elements of V of one sequence."""
     return lambda first, count: (None, rows(first, count)[1][sequence, ..., elements])
 
 

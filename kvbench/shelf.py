@@ -124,7 +124,7 @@ def _entry(
     opened: Sequence[tuple[str, Score, Run]],
     runs: Sequence[tuple[KeptRun, Run]],
 ) -> Entry | None:
-    """Of its newest score that counts; without one, of its newest run of `quick`."""
+    """The Entry from the newest score that counts, else the newest run of `quick`."""
     vendor = next((word for _, run in runs if (word := _vendor(run.machine))), "")
     counting = [each for each in opened if each[1].state in _COUNTS]
     if counting:
@@ -219,7 +219,7 @@ def _text(path: Path) -> str | None:
 
 
 def _refuse_written(path: Path) -> None:
-    """A page that somebody has written stands where the page of a machine would be."""
+    """Refuse to replace a page that this command has not made."""
     if (text := _text(path)) is not None and not text.startswith(MADE):
         raise BadArgument(
             f"{path} was not made by this command, and would be replaced",
@@ -228,7 +228,7 @@ def _refuse_written(path: Path) -> None:
 
 
 def _way(page: Path, home: Path) -> str:
-    """From a page to the folder of the machines, as links begin."""
+    """The beginning of a page's links into the machines' folder."""
     way = os.path.relpath(home, page.parent)
     return "" if way == os.curdir else f"{quote(way)}/"
 

@@ -133,7 +133,7 @@ def of(path: Path) -> Score:
 
 
 def with_run(path: Path) -> tuple[Score, Run]:
-    """What found_in() has found: the score, and the run that it is made of."""
+    """The score of a path from found_in(), and the run that it is made of."""
     return _with_run(path) if path.is_dir() else _unpacked(path, partial(_with_run, archived=True))
 
 

@@ -350,8 +350,8 @@ def _normal(counts: tuple[int, ...]) -> np.ndarray:
 
 @cache
 def _drawn(counts: tuple[int, ...], chance: float) -> tuple[np.ndarray, np.ndarray]:
-    """For each such draw: the shift at which the test would just reach `chance`, and the estimate
-    of the draw.
+    """For each draw of _normal(): the shift at which the test just reaches `chance`, and the draw's
+    estimate.
 
     The test reaches it when enough estimates are above 0.
     """
@@ -362,9 +362,7 @@ def _drawn(counts: tuple[int, ...], chance: float) -> tuple[np.ndarray, np.ndarr
 
 @cache
 def _width(counts: tuple[int, ...]) -> float:
-    """The median width of the interval of such draws. NaN if there are too few launches for an
-    interval.
-    """
+    """The median width of the intervals of _normal()'s draws. NaN if launches are too few."""
     low, high = _ends(_normal(counts), _chances(*counts))
     return float(np.median(high - low))
 

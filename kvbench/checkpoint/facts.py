@@ -127,7 +127,7 @@ def _heads(facts: Facts) -> dict[str, int]:
 
 
 def _window(facts: Facts) -> dict[str, int]:
-    """Tokens of a sliding window, and in how many layers one attends to all tokens."""
+    """The window in tokens, and N if one layer in N attends to all tokens."""
     kinds = facts.listed("layer_types")
     turned = facts.listed("no_rope_layers")
     layers = facts.layers

@@ -128,7 +128,7 @@ class _Header:
         return found
 
     def tensors(self, count: int, start: Any) -> dict[str, int]:
-        """Bytes by name. Each tensor must lie inside the file, after a multiple of `start`."""
+        """Bytes of tensors, by name. Each must lie inside the file, after a multiple of `start`."""
         if type(start) is not int or not 0 < start <= _KEPT:
             raise self.refuse("general.alignment is not a number of bytes")
         found: dict[str, int] = {}

@@ -17,9 +17,9 @@ _BLOCKS, _SCALES = "_blocks", "_scales"  # suffixes of a tensor of 4 bits
 
 
 def sizes_of(names: Collection[str], facts: Mapping[str, int], element: int) -> dict[str, int]:
-    """Bytes by name. `facts`: the configuration's numbers. `element`: bytes of an element that is
-    not quantized. Vision and audio count 0: their shapes are unknown. Raises KeyError for an
-    unknown name.
+    """Bytes of tensors, by name. `facts`: the configuration's numbers. `element`: bytes of an
+    element that is not quantized. Vision and audio count 0: their shapes are unknown. Raises
+    KeyError for an unknown name.
     """
     every, tables = frozenset(names), (_matrices(facts), _vectors(facts), _fused(facts))
     return {
@@ -29,9 +29,7 @@ def sizes_of(names: Collection[str], facts: Mapping[str, int], element: int) -> 
 
 
 def elements_of(sizes: Mapping[str, int], element: int) -> dict[str, int]:
-    """Elements by name. `sizes`: bytes by name, from sizes_of(). Scales do not count as
-    elements.
-    """
+    """Elements of tensors, by name. `sizes`: from sizes_of(). Scales do not count as elements."""
     return {name: _elements(name, sizes, element) for name in sizes}
 
 
@@ -113,7 +111,7 @@ def _vectors(facts: Mapping[str, int]) -> dict[str, int]:
 
 
 def _fused(facts: Mapping[str, int]) -> dict[str, tuple[int, bool]]:
-    """Tensors with all experts of a layer: elements or bytes of each, and True for elements."""
+    """Sizes of tensors with all experts of a layer: bytes, or elements (then with True)."""
     hidden, width, experts = facts["hidden"], facts["routed"], facts["experts"]
     found: dict[str, tuple[int, bool]] = {}
     for name, rows, columns in (("gate_up_proj", 2 * width, hidden), ("down_proj", hidden, width)):

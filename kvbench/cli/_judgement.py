@@ -12,7 +12,7 @@ from kvbench.model.verdict import EQUIVALENT, IMPROVEMENT, NOT_COMPARABLE, REGRE
 
 
 class _Export(click.Option):
-    """--export. The list of kinds is imported only when this help is shown, because kvbench --help
+    """The option --export. Kinds are imported only when this help is shown, because kvbench --help
     must be fast.
     """
 

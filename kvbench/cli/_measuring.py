@@ -58,7 +58,7 @@ def concluded(session: Any, command: str, tell: Callable[[Any], None]) -> Exit:
 
 
 def _spent(session: Any) -> str:
-    """One line: the budget has ended the session, and after how much."""
+    """Say after how many visits the budget has ended the session."""
     records, plan = session.directory.records, session.directory.manifest.plan
     launch = max((record.launch for record in records), default=0)
     made = sum(record.launch == launch for record in records)

@@ -73,7 +73,7 @@ class Count(click.ParamType):
 
 
 class Named(click.Path):
-    """A path. An empty text is refused: click would take it for the current folder."""
+    """A path that is not empty: click takes an empty one for the current folder."""
 
     def convert(self, value: Any, param: Any, ctx: Any) -> Any:
         if not str(value):

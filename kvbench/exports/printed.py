@@ -27,8 +27,8 @@ _COLUMNS = (
 
 
 def text(found: Comparison, names: Mapping[str, str], sides: Sequence[str] = ()) -> list[str]:
-    """The lines. `names`: short names of points, by full name. `sides`: lines on what each run
-    measured, placed after the verdict. Missing points are listed as far as there is room.
+    """The comparison as lines. `names`: short names of points, by full name. `sides`: lines on what
+    each run measured, placed after the verdict. Missing points are listed as far as there is room.
     """
     lost = [f"not compared: {counted(len(found.missing), 'point')}"] if found.missing else []
     for name, _, why in (line.partition(": ") for line in found.missing[:_MISSING]):
@@ -55,9 +55,7 @@ def text(found: Comparison, names: Mapping[str, str], sides: Sequence[str] = ())
 
 
 def _table(rows: Sequence[Judged], names: Mapping[str, str]) -> Iterator[str]:
-    """Points, worst first, each with its note below; but the reasons of missing points stand
-    elsewhere.
-    """
+    """The table of points, each with its note below; reasons of missing points stand elsewhere."""
     if not rows:
         return
     table = pd.DataFrame(

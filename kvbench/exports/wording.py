@@ -69,7 +69,7 @@ def detectable(judged: Judged) -> str:
 
 
 def sentence(judged: Judged) -> str:
-    """Everything but the name and the verdict."""
+    """All but the name and the verdict, as one text."""
     (base, head), speed = judged.launches, rates(judged)
     times = [each for each in (judged.base_seconds, judged.head_seconds) if each is not None]
     parts = (

@@ -244,7 +244,7 @@ def _domains(machine: Machine) -> dict[int, int]:
 
 
 def _ranks(machine: Machine, order: Iterable[int]) -> dict[int, int]:
-    """0 for the first of a core's CPUs in this order, 1 for the next, and so on. The lowest CPU of
+    """Each CPU's rank in its core by this order: 0 for the first, 1 for the next. The lowest CPU of
     a core may not be allowed.
     """
     core, seen, ranks = {cpu.cpu: cpu.core for cpu in machine.cpus}, dict[int, int](), {}

@@ -58,7 +58,7 @@ class Sample:
 
     @property
     def off(self) -> bool:
-        """Whether its length is far from the one that was aimed at."""
+        """Whether the sample's length is far from `sample_time`."""
         return self.sample_time > 0 and not alike(self.seconds, self.sample_time)
 
     @property

@@ -266,7 +266,7 @@ class Cache(Closing):
         threads: int,
         **facts: bool,
     ) -> None:
-        """`shape`: of k and v, without the last axis."""
+        """Store k and v. `shape`: theirs, without the last axis."""
         k, v = (
             floats(name, rows, (*shape, dim))
             for name, rows, dim in zip(PLANES, (k, v), self.dims, strict=True)

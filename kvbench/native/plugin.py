@@ -107,7 +107,7 @@ class Asked(NamedTuple):
     channel: bool = False
 
     def missing(self, takes: int, lib: Any) -> str:
-        """Why a kernel with this sum of KVB_TAKES_* refuses it; empty if it does not."""
+        """Why a kernel with this sum of KVB_TAKES_* refuses this decode; else empty."""
         several = f"{self.queries} queries of a sequence"
         if self.queries > 1 and self.window:
             return f"{several} with a window, which plug-ins cannot take"

@@ -100,7 +100,7 @@ class Child:
         self._peer.ask(q)
 
     def answer(self, layer: int) -> tuple[int, np.ndarray, float]:
-        """Return what left() does, and the seconds of one step."""
+        """Do a step; return what left() does, and its seconds."""
         self._peer.rest()
         taken = self._timed(self._peer, [layer], 1)
         self._last = layer

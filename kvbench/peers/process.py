@@ -113,7 +113,7 @@ class Process(Closing):
 
 
 def _give_up(pipe: int, seconds: float) -> None:
-    """Let reads and writes that take longer fail with BlockingIOError."""
+    """Make reads and writes fail with BlockingIOError after `seconds`."""
     whole = int(seconds)
     limit = struct.pack("ll", whole, int((seconds - whole) * 1e6))
     with socket.socket(fileno=os.dup(pipe)) as own:

@@ -60,7 +60,7 @@ class Vllm(Peer):
 
     @classmethod
     def library(cls, path):
-        """Of its three libraries, the one that it loads on this CPU."""
+        """The given library, or the one that vLLM loads on this CPU."""
         name = f"{kernels(platform.machine(), Path('/proc/cpuinfo').read_text())}.abi3.so"
         files = metadata.files(cls.package) or () if not path else ()
         return path or next((str(file.locate()) for file in files if file.name == name), "")

@@ -84,8 +84,8 @@ def chain_bytes(machine: Machine, point: Point) -> int:
 
 
 def room(point: Point, slices: int) -> tuple[object, ...]:
-    """What points have in common that share memory. They differ only in how, and on which CPUs,
-    they walk it.
+    """The key of points that share memory. They differ only in how, and on which CPUs, they walk
+    it.
     """
     facts = tuple(sized(point).values())
     shape = replace(point.shape, q_heads=point.shape.kv_heads, layers=slices, q_len=1, mask=CHAIN)
@@ -123,8 +123,8 @@ def sized(point: Point) -> dict[str, Any]:
 
 
 def sized_by(facts: Mapping[str, Any]) -> dict[str, Any]:
-    """The same facts from one value of each axis, with `v_dim`. Defaults of later fields are left
-    out.
+    """The facts of sized() from one value of each axis, and `v_dim`. Defaults of later fields are
+    left out.
     """
     found = {name: facts[name] for name in SIZED_BY if name != "k_scale"}
     found |= {"v_dim": facts["v_dim"]} if facts["v_dim"] else {}
@@ -235,7 +235,7 @@ def _check(point: Point) -> int:
 
 
 def _held(point: Point) -> int:
-    """Bytes for one slice beside its rows: objects, and its own queries and outputs."""
+    """Bytes that a slice needs besides its rows: objects, queries and outputs."""
     shape = point.shape
     rows = shape.q_heads * (shape.head_dim + shape.width_of_v) * 4  # of a query and its answer
     ends = 0 if stores(point) else shape.batch * shape.q_len * rows

@@ -77,7 +77,7 @@ def _width_of_v(facts: Facts, head_dim: int) -> int:
 
 
 def _mask(facts: Facts, context: int) -> str:
-    """The mask. With one query all masks are the same."""
+    """The mask asked for; CHAIN for one query."""
     queries = facts["q_len"]
     if queries == 1:
         return CHAIN

@@ -173,7 +173,7 @@ def _unusual(point: Point) -> int:
 
 
 def line_of(point: Point) -> Point:
-    """Our point that all of a line share memory, values and witnesses with: the first variant and
+    """Our point whose memory, values and witnesses a whole line uses: of the first variant and
     layout.
     """
     variant, layout = (default_library().words(name)[0] for name in ("variant", "layout"))

@@ -67,7 +67,7 @@ def heading(
 
 
 def then(launches: int) -> str:
-    """What follows the planned launches, in this many launches."""
+    """Say what follows the planned launches, and in how many."""
     return f"the fastest kernel of each dtype side by side, {counted(launches, 'launch')}"
 
 

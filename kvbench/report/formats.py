@@ -65,7 +65,7 @@ def _format_error(keys: str) -> Callable[[Mapping[str, Any]], float | None]:
 
 
 def costs(found: Findings) -> Sheet:
-    """What attention does to scores, each beside the same decode without it."""
+    """The cost of each operation on scores, over the same decode without it."""
     columns: Columns = {
         "with": ("what", str),
         "times as long": answered("times"),

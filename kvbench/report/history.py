@@ -190,7 +190,7 @@ def _told(trend: PointTrend | Trend) -> bool:
 
 
 def _all_too_few(level: str, few: Sequence[PointTrend], every: Sequence[PointTrend]) -> str:
-    """ "70 of 70 points have too few runs to find a step: 1 run, and 19 more are needed."."""
+    """How many points have too few runs to find a step, and how many runs are lacking."""
     needs, runs = ({getattr(trend, name) for trend in few} for name in ("needs", "runs"))
     noun = counted(len(every), level).partition(" ")[2]
     have = counted(max(runs), "run") if len(runs) == 1 else f"{min(runs)} to {max(runs)} runs"
@@ -207,7 +207,7 @@ def _too_few(trend: PointTrend) -> str:
 
 
 def summary(found: MachineHistory, waiting: bool = True) -> str:
-    """`waiting`: whether to say how many families have too few runs."""
+    """Sum up a history. `waiting`: whether to count families with too few runs."""
     every = [step for trend in (*found.families, *found.points) for step in trend.steps]
     steps = [step for step in every if step.state == OPEN]
     days = (
@@ -229,8 +229,8 @@ def summary(found: MachineHistory, waiting: bool = True) -> str:
 
 
 def _state(step: Change, ran: Ran) -> str:
-    """ "open −5.1% (−5.9 to −4.3) since run X, 2026-11-21, commit 3f2a91c Round tiles (main): git
-    log 1b2c3d4..3f2a91c; with it the build changed".
+    """A step in words: its state and effect, the run and commit where it begins, and what else
+    changed, such as the build.
     """
     found = f"{_effect(step)}{_around(step)} since run {step.run}, {step.created[:_DAY]}"
     if ran.commit:

@@ -73,7 +73,7 @@ def said(name: str, value: object) -> str:
 
 
 def _dictionary(value: dict[str, object]) -> str:
-    """Such as CPU vulnerabilities: each name with its text. Those that do not affect this CPU are
+    """Each name with its text, such as CPU vulnerabilities. Those that do not affect this CPU are
     only counted.
     """
     concerned = [f"{name}: {said}" for name, said in value.items() if said != "Not affected"]

@@ -43,7 +43,7 @@ def names(studies: Sequence[_Study]) -> list[str]:
 
 
 def side_by_side(studies: Sequence[_Study]) -> Sheet:
-    """Ratios are to the first run."""
+    """The table of runs, with ratios to the first."""
     labels = names(studies)
     about = (
         f"In brackets: the ratio to {labels[0]}. Tokens/s: allowed by the KV cache alone, with the"

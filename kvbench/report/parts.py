@@ -31,7 +31,7 @@ def part(mark: Mark, machines: _Machines, to: str) -> list[str]:
 
 
 def known(mark: Mark) -> list[str]:
-    """No lines for a mark with a known name. It refuses others, before any run is read."""
+    """Refuse a mark with an unknown name, before any run is read; return no lines."""
     if mark.name not in _PARTS:
         raise mark.refused(f"{mark.name!r} is not known", one_of(mark.name, _PARTS))
     return []
@@ -175,17 +175,17 @@ def _escaped(found: Any) -> str:
 
 
 def listed(texts: Iterable[str]) -> Iterator[str]:
-    """Each as an item of a list."""
+    """Texts as items of a list."""
     for text in texts:
         yield from prose(text, "- ", "  ")
 
 
 def code(lines: Iterable[str]) -> Iterator[str]:
-    """As a terminal shows them."""
+    """Lines as a block of code."""
     yield from (f"    {line}".rstrip() for line in lines)
 
 
 def spaced(blocks: Iterable[Sequence[str]]) -> Iterator[str]:
-    """An empty line between each two of them, and none at the end."""
+    """Join blocks with an empty line between each two."""
     for place, block in enumerate(blocks):
         yield from ["", *block] if place else block

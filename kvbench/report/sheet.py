@@ -58,7 +58,7 @@ def sheet(
 
 
 def plain(*names: str) -> Columns:
-    """Columns whose head is the key of the rows, such as columns of words and counts."""
+    """Columns whose head is also their key in the rows, such as words and counts."""
     return {name: (name, str) for name in names}
 
 

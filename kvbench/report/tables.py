@@ -104,7 +104,7 @@ def fits(found: Answers) -> Sheet:
 
 
 def serving(found: Findings) -> Sheet:
-    """A row for each batch and way. The padded way has the cost of padding."""
+    """A row for each batch and kind of lengths. The padded one has the cost of padding."""
     columns: Columns = {
         **plain("dtype", "layout"),
         "requests": ("batch", str),

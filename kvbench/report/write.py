@@ -98,7 +98,7 @@ def write_history(folder: Path, pasts: Sequence[Past], notes: Sequence[str]) -> 
 
 
 def own(folder: Path) -> Path:
-    """The folder, which is a part of a run or report. A link is refused: it would lead outside."""
+    """Return a folder of a run or report, but refuse a link: it would lead outside."""
     if folder.is_symlink():
         raise Unwritable(
             f"cannot write {folder}: it is a link",

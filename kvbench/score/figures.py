@@ -62,9 +62,7 @@ class Longer:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Score(Printed):
-    """Two scores may be compared if their `score` and `digest` are equal, and neither is
-    invalid.
-    """
+    """A score. Two can be compared if `score` and `digest` are equal, and neither is invalid."""
 
     score: Annotated[str, about("version of the workload and of the rules")]
     digest: Annotated[str, about("digest of all that this version covers")]

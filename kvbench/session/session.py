@@ -188,18 +188,18 @@ class Session(Closing):
 
     @cached_property
     def _weights(self) -> dict[str, float]:
-        """Seconds that each visit of the plan may take, by name of the point."""
+        """Expected seconds of each visit of the plan, by name of the point."""
         plan = self.directory.manifest.plan
         return {point.name: seconds for point, seconds in visits(plan, self.needs).items()}
 
     @property
     def _line(self) -> float:
-        """Seconds that a visit of the line may take."""
+        """Expected seconds of a visit of the line."""
         manifest = self.directory.manifest
         return float(manifest.forecast.get("line", 0.0)) if manifest.has_line else 0.0
 
     def weight(self, visited: Visited) -> float:
-        """Seconds that a visit may take."""
+        """Expected seconds of a visit."""
         return self._weights.get(visited.name, self._line)
 
     def _whole(self) -> float:
@@ -287,8 +287,8 @@ class Session(Closing):
         return self._open(number) if number < manifest.looks else ()
 
     def _open(self, number: int) -> tuple[Visited, ...]:
-        """The points of questions that earlier launches left open, if twice the most launches may
-        decide them.
+        """The points of questions that earlier launches left open and twice the most launches can
+        decide.
         """
         manifest = self.directory.manifest
         before = [record for record in self.directory.records if record.launch < number]
@@ -298,7 +298,7 @@ class Session(Closing):
 
     @property
     def _asked(self) -> float:
-        """Seconds that the run may take."""
+        """The run's budget in seconds."""
         return self.options.budget or math.inf
 
     @property

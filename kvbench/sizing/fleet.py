@@ -165,7 +165,7 @@ def _ahead(alone: Decoder) -> tuple[int, int]:
 
 
 def _reserved(taken: int, held: int, padding: int, count: int, budget: int | None) -> Reserved:
-    """`taken`, `held` and `padding`: of `count` sequences together."""
+    """The memory of `count` sequences, from sums over all of them."""
     if not taken:
         return Reserved(0.0, 0.0, 0.0, None)
     sequences = budget * count // taken if budget is not None else None

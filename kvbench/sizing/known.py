@@ -255,7 +255,7 @@ def _kv_bytes(point: Mapping[str, Any]) -> int:
 
 
 def _known(name: str, facts: Mapping[str, Any]) -> KnownMachine:
-    """The machine in a parsed file. Raises ValueError if the file does not describe one."""
+    """The machine that a parsed file describes. Raises ValueError if it describes none."""
     machine = read(Machine, facts.get("topology"))
     lines = read(tuple[dict[str, Any], ...], facts.get("ceilings", ()))
     reads = [_ceiling(line) for line in lines if line.get("op") == "read"]
@@ -277,7 +277,7 @@ def _known(name: str, facts: Mapping[str, Any]) -> KnownMachine:
 
 
 def _ceiling(line: dict[str, Any]) -> Ceiling:
-    """Older files lack fields that have defaults."""
+    """Read a ceiling; older files lack some fields."""
     probe, own = (
         {name: line[name] for name in names if name in line} for names in (_PROBE, _CEILING)
     )

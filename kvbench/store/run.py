@@ -193,7 +193,7 @@ class RunDirectory(Closing):
         self.records.append(found)
 
     def machine(self) -> dict[str, Any] | None:
-        """What write_machine() last wrote, and the `run`."""
+        """The facts from write_machine(), and the `run`."""
         path = self.path / MACHINE
         with reading(path):
             if not path.exists():
@@ -357,8 +357,8 @@ def keep(run: Path, place: Path, then: str = "then bless it again") -> None:
 
 
 def _clear(place: Path, empty: bool = False) -> None:
-    """Remove the copies. Without a manifest, its copy stays to show the interruption, unless the
-    place was empty before.
+    """Remove keep()'s copies. Without a manifest, its copy stays to show the interruption, unless
+    the place was empty before.
     """
     for name in FILES if empty or (place / MANIFEST).exists() else FILES[1:]:
         _half_kept(place, name).unlink(missing_ok=True)

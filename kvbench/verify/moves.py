@@ -176,7 +176,7 @@ class Moves(Closing):
     def _probe(
         self, kernel: Kernel, **more: Any
     ) -> list[tuple[list[np.ndarray], list[np.ndarray]]]:
-        """Three buffers after a run and before it, for each size."""
+        """Run a probe on each size: three buffers after and before."""
         seen = []
         for size in _SIZES:
             arenas = [scratch(self.library, size) for _ in range(3)]

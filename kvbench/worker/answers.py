@@ -53,7 +53,7 @@ class Answers:
         self._content = content
 
     def holding(self, content: str) -> "Answers":
-        """The answers for caches with other content."""
+        """Answers for caches that hold this content."""
         return Answers(str(self._folder or ""), content)
 
     def of(

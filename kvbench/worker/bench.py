@@ -193,7 +193,7 @@ class Bench(Owner):
 
     @abstractmethod
     def verify(self) -> float:
-        """The largest error of what the kernel does now."""
+        """Run the kernel, and return its largest error."""
 
     def verified(self) -> float:
         """verify(), and for a plug-in also the checks after samples."""

@@ -90,8 +90,8 @@ class Contest:
         return guest
 
     def _programs(self, sides: Mapping[str, Guest], bench: Decoding) -> list[Program]:
-        """The programs. Both sides do as many steps as base needs for the time of a sample; the
-        reads beside them take half of it.
+        """Programs of both sides: as many steps as base needs for a sample's time, and reads for
+        half of it.
         """
         base, head = (replace(sides[side].program, name=side, quiet=True) for side in SIDES)
         half = self._job.plan.sample_time / 2

@@ -101,7 +101,7 @@ class Decoding(Bench):
         ]
 
     def more(self) -> Iterator[Program]:
-        """Add reads of memory, if a cache may help the point's own; and roofs of products other
+        """Add reads of memory, if a cache can help the point's own; and roofs of products other
         than float32.
         """
         yield from super().more()

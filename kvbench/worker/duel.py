@@ -52,7 +52,7 @@ class GuestRoom(Room):
         return self._host.arena
 
     def fill(self) -> None:
-        """Nothing to fill; but the library must find the rows in the same places."""
+        """Fill nothing; copy lengths, and check that rows lie in the same places."""
         if not self.caches:
             return
         for own, other in zip(self.caches, self._host.caches, strict=True):
@@ -178,8 +178,8 @@ def _known(point: Point, library: Library) -> Point:
 
 
 def _programs(benches: Mapping[str, Bench], third: Bench, sample_time: float) -> list[Program]:
-    """The programs. Both sides do as many passes as base needs for the time of a sample; their
-    witnesses do as many as half of it has.
+    """Programs of both sides: as many passes as base needs for a sample's time, and witnesses for
+    half of it.
     """
     base, head = (replace(benches[side].own, name=side, quiet=True) for side in SIDES)
     beside = replace(third.streamed(third.plainest), name=BESIDE["base"], quiet=True)

@@ -40,12 +40,12 @@ def families(visited: Iterable[Visited]) -> list[list[Visited]]:
 
 
 def _line(visited: Visited) -> Visited:
-    """What all points of a family have in common."""
+    """A family's key: its plainest point."""
     return alone_of(visited) if isinstance(visited, Point) and not is_chased(visited) else visited
 
 
 def _more(visited: Visited) -> tuple[int, int, bool]:
-    """What a point has more than the first of its family."""
+    """A sort key in a family: the plainest point is first."""
     if not isinstance(visited, Point):
         return 0, 0, False
     return visited.streamed, visited.shape.q_len, visited != alone_of(visited)

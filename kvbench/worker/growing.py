@@ -123,7 +123,7 @@ class Growing:
                 self.error = max(self.error, *(part.checked(number + 1) for part in self._parts))
 
     def _beside(self, spot: bool) -> dict[str, Sequence[int]]:
-        """The programs beside the step, by the parts of a step that they do. spot: all programs."""
+        """The programs beside the step, each with the parts that it does. spot: all programs."""
         found: dict[str, Sequence[int]] = {DECODES: (DECODE,)}
         if spot:
             found |= {AGAIN: _ALL, APPENDS: (APPEND,)}

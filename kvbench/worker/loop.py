@@ -194,7 +194,7 @@ class Passes:
             self.each[program.name] = count, 0.0 if program.loads else meant
 
     def _timed(self, program: Program) -> tuple[float, float]:
-        """Seconds of a pass, and seconds that it costs by the wall."""
+        """Seconds of a pass as timed, and by the wall clock."""
         passes, least = 1, _SHORT * max(self._sample_time, program.sample_time)
         while True:
             taken, cost = map(

@@ -28,7 +28,7 @@ class Moving(Storing):
         """The move of a layer."""
 
     def _anew(self, layer: int, passes: int = 1) -> None:
-        """Do a layer's move again, over bytes that are not a right answer."""
+        """Do a layer's move again, over stale bytes."""
         self.room.rows[layer] = STALE
         self.own.team.run(self.own.tasks[layer], passes=passes)
 

@@ -118,7 +118,7 @@ class _Apart(Owner):
         )
 
     def _programs(self, sample_time: float) -> list[Program]:
-        """The programs. Each sample is as long as was asked for, whatever the others take."""
+        """The calls and plain reads as programs, each with samples as long as asked for."""
         bench = self._guests[ALL][1]
         reads = [replace(bench.memory, name=READ)]
         if bench.team.threads > 1:

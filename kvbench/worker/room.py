@@ -135,7 +135,7 @@ class Room(Owner):
     # ---- data ------------------------------------------------------------------------------------
 
     def fill(self) -> None:
-        """Write the same bytes each time. Every page is first touched on the node of the threads
+        """Fill the memory, each time alike. Every page is first touched on the node of the threads
         that walk it; by these threads if they are on several nodes.
         """
         if self.caches:
@@ -184,7 +184,7 @@ class Room(Owner):
 
     @property
     def _own_layer(self) -> int:
-        """The layer that the first slice is, so that rooms side by side differ."""
+        """The first slice's layer number, unlike those of rooms side by side."""
         return self.place and _PLACES + self.place
 
     def source(self, layer: int) -> list[np.ndarray]:

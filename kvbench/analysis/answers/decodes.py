@@ -69,8 +69,8 @@ class Decodes:
 
 
 def decodes(tables: Tables, page: Workload) -> Decodes:
-    """The answer from the line. If no line was timed, it is from the fastest point of each dtype,
-    each measured in visits of its own. Suspect points are left out.
+    """The fastest kernel of each dtype, from the line. If no line was timed: from points that were
+    each measured in visits of their own. Suspect points are left out.
     """
     beside = not tables.line.empty
     points = tables.line if beside else tables.points

@@ -97,9 +97,7 @@ class Place:
 
 @dataclass(frozen=True, slots=True)
 class Idle:
-    """The latency of a chase whose cycle lies in that level, from separate probes: the one of
-    middle size.
-    """
+    """Latency of a cache level or memory by itself, from the middle-sized probe."""
 
     level: Annotated[str, about("L2, L3 or DRAM")]
     cpu: Annotated[int, about("the CPU that chases")]
@@ -205,7 +203,7 @@ def _figure(found: Estimate, unit: Unit) -> Figure:
 
 
 def _answers(found: Chased, row: Row, judged: Judged) -> tuple[Answer, Answer, Answer]:
-    """The answers busy, alike and slowed. A suspect point has no answers that depend on its
+    """Answer the questions busy, alike and slowed. A suspect point has none that depends on its
     rate.
     """
     name, suspect = row["name"], pd.notna(row["suspect"]) and bool(row["suspect"])

@@ -108,7 +108,7 @@ class Format:
         return self.dtype, self.k_scale
 
     def with_(self, keys: str) -> Placed | None:
-        """Its place for this kind of keys."""
+        """The format's place for these keys."""
         return next((each for each in self.placed if each.keys == keys), None)
 
     def over(self, other: Other) -> Against | None:
@@ -167,7 +167,7 @@ class Mixed:
         return next(own)
 
     def told(self, keys: str) -> Choice:
-        """The choice of the title."""
+        """The choice that the title names."""
         return self.at(keys, _TOLD)
 
 
@@ -182,7 +182,7 @@ def mixture(tables: Tables, page: Workload) -> Mixed:
 
 
 class _Said:
-    """What a run says about formats. `rows`: of the table of points, by name."""
+    """Builds the answers on formats. `rows`: of the table of points, by name."""
 
     def __init__(
         self, tables: Tables, rows: Mapping[str, Row], page: Workload, faster: "_Faster"
@@ -235,7 +235,7 @@ class _Said:
         )
 
     def _against(self, own: Format, every: Sequence[Format]) -> Iterator[Against]:
-        """The compared formats of the same variant, as far as they were timed."""
+        """Compare a format with each `Other` of its variant that was timed."""
         alike = {each.kind: each for each in every if each.variant == own.variant}
         k, v = apart(own.dtype)
         asked = {Other.K: (k, own.k_scale), Other.V: (v, TOKEN)} if own.pair else {}

@@ -115,7 +115,7 @@ def _word(row: Row) -> str:
 
 
 def _unasked(row: Row) -> str:
-    """The word from the interval alone, which cannot show a difference."""
+    """The verdict from the interval alone: not tested, level or open."""
     if math.isnan(row["chance"]):
         return NOT_TESTED
     _, low, high = (row[name] for name in RATIO)

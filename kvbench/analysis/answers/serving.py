@@ -35,7 +35,7 @@ class Way(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Served:
-    """A batch with its lengths in one way."""
+    """A batch with one kind of lengths."""
 
     way: Annotated[Way, about("even, as they are, or padded")]
     point: Annotated[str, about("its name")]
@@ -87,7 +87,7 @@ class Serving:
 
     @property
     def points(self) -> frozenset[str]:
-        """The names of all points behind it."""
+        """The names of the batches' points."""
         return frozenset(way.point for each in self.batches for way in each.ways)
 
     @property
@@ -156,9 +156,7 @@ def _heads(of: object) -> tuple[int, ...]:
 
 
 def _model(found: Sequence[Sequence[Point]], models: Sequence[Geometry]) -> Geometry | None:
-    """The model of the layers. If all its layers are alike, a step may have any number of them;
-    else as many as the model.
-    """
+    """The model whose layers a step has: all of them, or any number if all are alike."""
     for model in models if found else ():
         shape = found[0][0].shape
         if _heads(shape) == _heads(model) and (
@@ -193,7 +191,7 @@ def _order(line: Sequence[Point]) -> tuple[object, ...]:
 
 
 class _Said:
-    """The answers for one batch of requests. `scale`: the model's layers over the timed layers."""
+    """Builds the answers on a batch. `scale`: the model's layers over the timed layers."""
 
     def __init__(self, tables: Tables, rows: _Rows, scale: float) -> None:
         self._rows, self._scale = rows, scale

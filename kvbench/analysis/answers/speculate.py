@@ -67,7 +67,7 @@ class Queries:
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """One decode. `steps`: from few queries to many."""
+    """A decode and its `steps`, from few queries to many."""
 
     dtype: Annotated[str, about("number format of the cache")]
     layout: Annotated[str, about("layout of the cache")]
@@ -89,7 +89,7 @@ class Line:
 
     @property
     def place(self) -> tuple[object, ...]:
-        """What the lines of one panel have in common."""
+        """A key that the lines of one panel share."""
         return self.model, self.group, self.context, self.threads, self.batch, self.mask
 
 
@@ -136,7 +136,7 @@ def _order(line: Line, page: Workload) -> tuple[object, ...]:
 
 
 class _Said:
-    """What a run says about steps with several queries. `rows`: of the table of points, by name."""
+    """Builds the answers on steps with several queries. `rows`: of the table of points, by name."""
 
     def __init__(self, tables: Tables, rows: Mapping[str, Row], page: Workload) -> None:
         self._rows, self._models, self._page = rows, tables.models, page
@@ -178,7 +178,7 @@ class _Said:
 
 
 def _times(row: Row) -> Answer:
-    """How many times as long as one query it takes."""
+    """How many times as long as one query a step takes."""
     found = pairs.answer(row, "queries", row["dtype"], turned=True)
     own = found.figure and replace(found.figure, unit=Unit.LENGTH)
     return replace(found, subject=(row["other_name"],), against=row["base_name"], figure=own)
@@ -202,7 +202,7 @@ def _core(row: Row, found: Beside, base: str) -> Answer:
 
 
 def _worth(times: Answer, queries: int) -> Worth:
-    """Whether a step pays that yields at most as many tokens as it has queries."""
+    """Judge whether a step pays if it yields at most one token for each query."""
     if times.state is State.LEVEL:
         return Worth.FREE
     if times.state is not State.DECIDED or times.figure is None:

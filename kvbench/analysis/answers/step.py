@@ -221,7 +221,7 @@ def _share(row: Row, question: str, part: str, found: Estimate, held: Held) -> A
 
 
 def _longer(judged: Row, question: str, of: str = "") -> Answer:
-    """How many times as long it takes as what it is compared with."""
+    """How many times as long the other point takes as the base."""
     found = pairs.answer(judged, question, of, turned=True)
     own = found.figure and replace(found.figure, unit=Unit.LENGTH)
     return replace(found, figure=own, held=Held.PARTS, against="")

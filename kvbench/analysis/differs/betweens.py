@@ -37,7 +37,7 @@ def betweens(records: Iterable[Record], rows: Mapping[str, Row], most: int) -> I
 def _beside(
     base: Point, point: Point, visits: _Visits, rows: Mapping[str, Row], most: int
 ) -> Iterator[Row]:
-    """Rows for a point beside memory, and beside the point that reads nothing between. The ratio to
+    """Compare a point with memory, and with the point that reads nothing between. The ratio to
     memory is that of the table of points.
     """
     found, row = measured(visits[point]), rows[point.name]
@@ -51,7 +51,7 @@ def _beside(
 def _next(
     before: Point, point: Point, visits: _Visits, rows: Mapping[str, Row], most: int
 ) -> Iterator[Row]:
-    """The row for a point beside the next smaller one. The rounds of a family sample all its
+    """Compare a point with the one next smaller in bytes. The rounds of a family sample all its
     points.
     """
     beside = {(record.launch, record.part): record for record in visits[before]}

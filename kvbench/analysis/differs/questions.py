@@ -25,7 +25,7 @@ from kvbench.model.annotated import about
 
 @dataclass(frozen=True, slots=True)
 class Open:
-    """A question that more launches may decide: how many times as fast one point is as another."""
+    """A question that more launches can decide: how many times as fast one point is as another."""
 
     question: Annotated[
         str,

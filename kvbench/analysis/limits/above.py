@@ -191,7 +191,7 @@ def _few_stores(point: Against, times: float) -> Cause | None:
 
 
 def _unexplained(point: Against, times: float) -> Cause:
-    """The excess is suspect unless chance explains it. `times`: the low end of the point's interval
+    """Chance if that explains the excess, else SLOWER. `times`: the low end of the point's interval
     over the roof.
     """
     chance = by_chance(times, point.rate.launches)

@@ -34,7 +34,7 @@ class Limit(StrEnum):
 
 
 class Why(StrEnum):
-    """The reason for the word, about the shares in `by`."""
+    """Why this limit is given, from the shares in `by`."""
 
     REACHED = "reached"  # the low ends of these shares are 90 % or more
     ROWS_ALONE = "memory not timed"  # reads of its rows limit it; memory was not read beside it
@@ -131,8 +131,8 @@ def core_class(point: Point) -> Class:
 
 
 def core_speeds(found: Mapping[Point, PointRates]) -> CoreSpeeds:
-    """For each class, the core speed where a point surely beats its window walk: the point that
-    beats it by most, and by how much.
+    """For each class with points that surely beat their window walk: the point that beats it by
+    most, and by how much.
 
     The core is at least as fast as that point, so the other points of the class are compared with
     that speed.
@@ -153,7 +153,7 @@ def beats(share: Estimate) -> bool:
 
 
 class Chance(StrEnum):
-    """How a point may lie above a limit by chance."""
+    """How chance can put a point above a limit."""
 
     LEVEL = "level with it"  # at most 2 % above: among many points, chance lifts some so far
     FEW = "too few launches"

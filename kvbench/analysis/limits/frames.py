@@ -139,7 +139,7 @@ _REGIME = {"": "word", "_confidence": "confidence", "_bytes": "bytes", "_limit":
 
 
 def _good(visits: Sequence[_Visit]) -> list[Record]:
-    """The records whose numbers count."""
+    """The complete records of used visits."""
     return [record for record, _, used in visits if used and record.complete]
 
 
@@ -249,8 +249,8 @@ def median_skew(records: Iterable[Record]) -> float:
 
 
 def _witnesses(point: Point, found: PointRates) -> dict[str, Any]:
-    """The point beside its witnesses, each in the better of its two forms. A point with reads
-    between passes has no reads of its rows: those have no other reads between them.
+    """Compare the point with its witnesses, each in its better form. A point with reads between
+    passes has no reads of its rows: those have no other reads between them.
     """
     row = dict[str, Any]()
     if (witness := found.witness) and not point.streamed:
@@ -292,7 +292,7 @@ def _limited(point: Point, found: PointRates, regime: str, skew: float) -> dict[
 
 
 def _tails(found: PointRates, records: Sequence[Record]) -> dict[str, Any]:
-    """Single passes, of the point alone and beside a neighbour."""
+    """Columns on single passes, alone and beside a neighbour."""
     alone, beside = (
         [r.tails[name] for r in records if name in r.tails] for name in ("point", NEIGHBOUR)
     )
@@ -312,7 +312,7 @@ def _tails(found: PointRates, records: Sequence[Record]) -> dict[str, Any]:
 def _against(
     point: Point, found: PointRates, records: Sequence[Record], roofs: Roofs, most: int
 ) -> dict[str, Any]:
-    """The point beside the run's ceilings, as far as they fit."""
+    """Compare the point with the run's ceilings that fit it."""
     footprint = records[0].footprint
     regime, computed = roofs.regime(point, footprint), roofs.computed(point)
     ceiling, note = roofs.ceiling(point, regime.word, footprint)
@@ -359,7 +359,7 @@ def _against(
 
 
 def _in_l3(point: Point, found: PointRates, regime: str, most: int) -> dict[str, Any]:
-    """What the point says about L3. With several queries it says nothing: the decode from memory
+    """The point's columns about L3. With several queries there are none: the decode from memory
     beside them has one query.
     """
     row = dict[str, Any]()

@@ -93,16 +93,14 @@ class Ratio:
 
     @classmethod
     def along(cls, fit: Fit, begin: int, end: int) -> Self:
-        """The line at the last context over the line at the first."""
+        """The ratio of the line's time at `end` to that at `begin`."""
         share = (end - begin) / fit.at(begin)
         value, low, high = (share * each for each in (fit.slope, fit.slope_low, fit.slope_high))
         return cls(1 + value, 1 + low, 1 + high, against(low, high))
 
 
 def against(low: float, high: float, whole: float = 1.0) -> Against:
-    """What the interval of a difference says. It counts as the same if it lies within LIMITS.same
-    of the whole.
-    """
+    """Judge a difference by its interval: the same if that lies within LIMITS.same of the whole."""
     if max(-low, high) <= LIMITS.same * whole:
         return Against.SAME
     if low > 0:

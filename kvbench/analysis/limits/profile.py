@@ -349,7 +349,7 @@ def _against(
     rates: dict[str, ProgramRate],
     thread_skew: float,
 ) -> dict[str, Any]:
-    """The point beside its witnesses of the same rounds. A probe counts with its fastest form."""
+    """Compare a point with witnesses of the same rounds. A probe counts with its fastest form."""
     own, traffic, point = samples["point"], visit.traffic, _point(visit)
     # forms of a program together; each copy alone
     others = "point", SLICE, MEMORY, ROTATED, NEIGHBOUR, PACE

@@ -115,9 +115,7 @@ class Engines:
 
 
 def engines(rows: pd.DataFrame, records: Iterable[Record]) -> Engines:
-    """From the table of peers, and the records that it was made of. The engines that are nearest to
-    ours come first.
-    """
+    """Make the table from that of peers and its records. The engines nearest to ours come first."""
     visits = complete(records)
     formats = [
         (Format(str(dtype), int(context), int(q_len), str(attends), own["cell"].nunique()), own)
@@ -151,7 +149,7 @@ def _nearest(row: EngineRow) -> tuple[float, str, str]:
 
 
 def _pooled(own: pd.DataFrame, engine: str, layout: str, visits: Visits) -> EngineMean | None:
-    """Of the cells of a format; each launch's mean is judged."""
+    """An engine's mean over a format's cells, judged by launch."""
     cells = [cell for _, cell in own.groupby("cell", sort=False)]
     series = [_beside(cell, engine, layout, visits) for cell in cells]
     tried = [each for each in series if each is not None]

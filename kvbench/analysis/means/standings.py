@@ -82,7 +82,7 @@ class Standings:
 
 
 def standings(entries: Iterable[Entry]) -> Standings:
-    """Virtual machines and bare metal are ranked apart."""
+    """Rank virtual machines and bare metal separately."""
     every = tuple(entries)
     scored = [each for each in every if each.score]
     kinds = len({each.kind for each in scored})
@@ -127,7 +127,7 @@ def _end(end: float | None, middle: float) -> float:
 
 
 def _newness(version: str) -> tuple[int, ...]:
-    """ "0.10.1" is newer than "0.9": by its numbers."""
+    """A sort key by which "0.10.1" is newer than "0.9"."""
     return tuple(int(part) for part in version.split(".") if part.isdigit())
 
 

@@ -268,7 +268,7 @@ class _Round:
 
     @property
     def whole(self) -> bool:
-        """Whether it has all programs, and every load moved something."""
+        """Whether no program is missing and every load moved something."""
         chases = [self._samples.get(name) for name in (*_LOADED, *_TWICE, *map(_after, _TWICE))]
         if OWN not in self._samples or not all(each and each.latency for each in chases):
             return False

@@ -37,7 +37,7 @@ def beside_one(visits: _Visits) -> Iterator[tuple[Point, Point, Beside]]:
 
 
 def beside_plain(visits: _Visits) -> Iterator[tuple[Point, Point, Beside]]:
-    """The same for a point with plain scores, and one with sinks, a cap, slopes or kept tokens."""
+    """As beside_one(), for plain scores and for sinks, a cap, slopes or kept tokens."""
     yield from _of(by_scores(visits), visits)
 
 

@@ -207,7 +207,7 @@ def _end(
 
 
 def _trusted(seen: Capacity) -> bool:
-    """Whether the declared size may be true: it lies between the two footprints, or close to where
+    """Whether the declared size can be true: it lies between the two footprints, or close to where
     the rate falls.
     """
     least, most = TRUSTED

@@ -16,8 +16,8 @@ from kvbench.model.program import PARTS
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """share: of the step's time. times: its time within the step over its time alone. adds: its
-    time within the step minus its time alone, as a share of all parts alone.
+    """A part of a step. share: of the step's time. times: time within the step over time alone.
+    adds: their difference, as a share of all parts alone.
     """
 
     share: Estimate

@@ -26,7 +26,7 @@ def number(value: float) -> str:
 
 
 def share(value: float) -> str:
-    """ "82%", "0.3%"."""
+    """A share: "82%", "0.3%"."""
     return f"{value:.0%}" if value >= 0.1 else f"{100 * value:.2g}%"
 
 
@@ -41,18 +41,18 @@ _BARE = {**_WRITTEN, Unit.TIMES: "{:.2f}".format, Unit.CONTEXT: "{:,.0f}".format
 
 
 def figure(found: Figure) -> str:
-    """ "1.25x", "82%", "90.2 tokens/s": with its unit."""
+    """A figure with its unit: "1.25x", "90.2 tokens/s"."""
     write = _WRITTEN.get(found.unit)
     return write(found.value) if write else f"{number(found.value)} {found.unit}"
 
 
 def bare(found: Figure | None) -> str:
-    """ "1.25", "82%", "90.2": without its unit; empty for None."""
+    """A figure without its unit: "1.25", "82%"; empty for None."""
     return _BARE.get(found.unit, number)(found.value) if found else ""
 
 
 def ends(found: Figure) -> str:
-    """ "1.20 to 1.31"; empty if the figure has no interval."""
+    """An interval: "1.20 to 1.31"; empty if there is none."""
     if math.isnan(found.low) or math.isnan(found.high):
         return ""
     write = _BARE.get(found.unit, number)
@@ -60,7 +60,7 @@ def ends(found: Figure) -> str:
 
 
 def enclosed(found: Figure) -> str:
-    """ "1.25x (1.20 to 1.31)"."""
+    """A figure with its interval: "1.25x (1.20 to 1.31)"."""
     within = ends(found)
     return f"{figure(found)} ({within})" if within else figure(found)
 
@@ -83,7 +83,7 @@ def between(low: float, high: float) -> str:
 
 
 def longer(seconds: float) -> str:
-    """ "1.2 ms longer", "300 µs shorter"."""
+    """A difference of times: "1.2 ms longer", "300 µs shorter"."""
     return f"{duration(abs(seconds))} {'shorter' if seconds < 0 else 'longer'}"
 
 
@@ -98,7 +98,7 @@ def level(regime: str) -> str:
 
 
 def listed(items: Iterable[str], most: int | None = None) -> str:
-    """ "a, b and c". If there are more than `most` items: "a, b and 3 more"."""
+    """Join items: "a, b and c", or "a, b and 3 more" if more than `most`."""
     found = list(items)
     if most is not None and len(found) > most:
         found = [*found[:most], f"{len(found) - most} more"]

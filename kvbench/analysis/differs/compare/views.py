@@ -109,7 +109,7 @@ def _both(
 
 
 def _less(both: Both, others: Both) -> Both:
-    """The difference of two series, in launches that both have."""
+    """Each side of `both` minus that of `others`, by common launch."""
     base, head = (
         {launch: value - other[launch] for launch, value in series.items() if launch in other}
         for series, other in zip(both, others, strict=True)
