@@ -264,7 +264,6 @@ ALLOWED = (
     r"\bbuild twice\b|\bloaded twice\b",
     r"queries a step beside one\b",
     r"decodes fastest at 32k tokens\?",
-    r"\bone case\b",
     # the question of results/engine-at-8k.md, where its numbers are checked
     r"Why does an engine lose more than half of its speed at 8k tokens\?",
     # an example of a line that the gate prints
