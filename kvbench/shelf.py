@@ -42,7 +42,7 @@ def machines_of(paths: Iterable[Path]) -> list[Path]:
     """The folders of machines among these paths, each once, by name. They lie in one folder, and
     all that lie there are among them: tables of some machines alone would be wrong.
     """
-    given = list(dict.fromkeys(Path(os.path.normpath(path)) for path in paths))
+    given = list(dict.fromkeys(map(_named, paths)))
     for path in given:
         if not path.exists():
             raise BadArgument(f"there is no {path}", _HINT)
@@ -58,6 +58,12 @@ def machines_of(paths: Iterable[Path]) -> list[Path]:
     if left := next(filter(is_machine, others), None):
         raise BadArgument(f"--tables: {left} lies beside them and is not named", _HINT)
     return found
+
+
+def _named(path: Path) -> Path:
+    """The path with a name and a parent: "." and ".." have neither."""
+    found = Path(os.path.normpath(path))
+    return found if found.name not in ("", "..") else found.resolve()
 
 
 def is_run(path: Path) -> bool:
@@ -179,7 +185,8 @@ def pages(folders: Sequence[Path]) -> dict[Path, str]:
     own = {folder / README: folder for folder in folders}
     for path in own:
         _refuse_written(path)
-    every = (Path(os.path.normpath(home / "..")) / README, *sorted(home.glob("*.md")))
+    beside = (path for path in sorted(home.glob("[!.]*.md")) if not path.is_dir())
+    every = (Path(os.path.normpath(home / "..")) / README, *beside)
     texts = {path: text for path in every if (text := _text(path)) is not None}
     for path, text in texts.items():
         filled(path, text, known)

@@ -260,6 +260,16 @@ def test_it_stands_alone(results, capsys, more):
     assert f"--tables and {more[0]}" in said
 
 
+@pytest.mark.parametrize("named", [".", "../sweep", ".."])
+def test_a_folder_named_by_dots(results, monkeypatch, named):
+    """A page and its links have the folder's own name."""
+    at = results / "sweep" / ("quick" if named == ".." else "")
+    monkeypatch.chdir(at)
+    assert call("report", named, "--tables") == 0
+    assert "[sweep](sweep/README.md)" in (results / "README.md").read_text()
+    assert "\n# sweep\n" in (results / "sweep" / "README.md").read_text()
+
+
 def test_from_within_the_folder(results, capsys, monkeypatch):
     (results.parent / "README.md").write_text(SCORES)
     monkeypatch.chdir(results)

@@ -13,7 +13,7 @@ _LINES = re.compile(r"[^\n]*\n|[^\n]+")
 _MARK = re.compile(r"<!--\s*kvbench:(.*)-->\s*")
 _OTHER = re.compile(r"<!--\s*output:.*-->\s*")  # parts that another tool makes
 _END = re.compile(r"<!--\s*end\s*-->\s*")
-_FENCE = re.compile(r" {0,3}(`{3,}|~{3,})")  # begins and ends a block of code
+_FENCE = re.compile(r" {0,3}(`{3,}(?=[^`]*$)|~{3,})")  # begins and ends a block of code
 _FORM = "<!-- kvbench: NAME WORDS --> and <!-- end -->, each alone on a line"
 
 

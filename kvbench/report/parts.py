@@ -43,12 +43,12 @@ def _scores(mark: Mark, machines: _Machines, to: str) -> Iterator[str]:
     """
     _refuse_words(mark, [word for word in mark.words if word != _SHORT], (_SHORT,))
     found = standings(each.entry for each in machines if each.entry)
-    for kind, own in (("virtual", found.virtual), ("metal", found.metal)):
-        if own:
-            yield from prose(said("standings", kind))
-            first = ("rank",) if found.ranked else ()
+    for own in found.lists:
+        if own.rows:
+            yield from prose(said("standings", own.kind))
+            first = ("rank",) if own.ranked else ()
             heads = (*first, "machine", *(f"{bits} bits" for bits in WIDTHS), "from")
-            rows = [_standing(each, to)[1 - len(first) :] for each in own]
+            rows = [_standing(each, to)[1 - len(first) :] for each in own.rows]
             yield from ("", *table(heads, rows), "")
     notes = paragraphs("standings", "notes", found, _SHORT not in mark.words)
     yield from spaced(prose(each) for each in notes)
@@ -89,7 +89,10 @@ def engine_table(
     yield ""
     formats = [said("engines", "format", each, found) for each in found.formats]
     rows = (
-        [*map(plain, (row.engine, row.layout)), *(said("engines", "cell", m) for m in row.means)]
+        [
+            *map(plain, (row.engine, row.layout)),
+            *(said("engines", "cell", each, run) for each in row.means),
+        ]
         for row in found.rows
     )
     ours = ["kvbench", "", *(said("engines", "ours", share) for share in found.ours)]

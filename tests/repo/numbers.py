@@ -59,6 +59,7 @@ README = (
         "virtual machine with {} cores of a Zen 4", lambda: [word(sources.cores("zen4-kvm-2"))]
     ),
     Sentence("Llama-3-8B, {:,} tokens, {} sequence, all cores", sources.score_workload),
+    Sentence("Python {} or newer", sources.python),
     constant(
         "is this commit slower? Exit code {}: yes. {}: not clear. {}: no.",
         *map(int, (Exit.FAILED, Exit.UNCLEAR, Exit.FINE)),

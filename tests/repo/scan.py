@@ -13,30 +13,28 @@ _WORDS = """
 one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen sixteen
 seventeen eighteen nineteen twenty thirty forty fifty sixty seventy eighty ninety hundred thousand
 million billion dozen half halves third thirds quarter quarters fifth fifths tenth tenths twentieth
-hundredth twice
+hundredth twice double triple sixth eighth tenfold twofold
 """
 WORDS = _WORDS.split()
-NUMBER = re.compile(
-    rf"(?<![\w.])(?:[+-]?\d+(?:,\d{{3}})*(?:\.\d+)*\w*|(?:{'|'.join(WORDS)})(?!\w))", re.IGNORECASE
-)
+_DIGITS = r"[½¼¾]|\.\d+|[+-]?\d+(?:,\d{3})*(?:\.\d+)*\w*"
+NUMBER = re.compile(rf"(?<![\w.])(?:{_DIGITS}|(?:{'|'.join(WORDS)})(?!\w))", re.IGNORECASE)
 # What numbers.py need not cover, and tests that compare it.
 SKIPPED = (
-    re.compile(r"^<!-- (?:kvbench|output): .*?^<!-- end -->$", re.MULTILINE | re.DOTALL),
+    re.compile(r"^<!-- kvbench: .*?^<!-- end -->$", re.MULTILINE | re.DOTALL),
+    re.compile(r"^<!-- output: kvbench [^\n]*? -->$.*?^<!-- end -->$", re.MULTILINE | re.DOTALL),
     re.compile(r"^```(?:yaml|c|python|toml|json)\n.*?^```$", re.MULTILINE | re.DOTALL),
-    re.compile(
-        r"^    AMD EPYC.*?(?=^\S)", re.MULTILINE | re.DOTALL
-    ),  # tests/report/test_shipped.py
 )
 _FENCED = re.compile(r"^```(?:sh|bash)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 _INDENTED = re.compile(r"^    (?:kvbench|cc|make|pip|uvx|python) .*$", re.MULTILINE)
-_COMMENT = re.compile(r" #.*")  # behind a command: it may make a claim
+_COMMENT = re.compile(r"(?:^| )#.*")  # behind a command: it may make a claim
+_FENCE = re.compile(r"^```\w*$", re.MULTILINE)  # of other blocks, whose numbers count
 NAMES = (
     re.compile(r"`[^`]*`"),
     re.compile(r"\]\([^)]*\)"),  # of a link
     re.compile(r"<!--.*?-->", re.DOTALL),
     re.compile(r"\b[A-Za-z]\w*(?:[-.]\w+)*-\d[\w.]*(?:-\w+)*"),  # Llama-3.2-1B, AVX-512, zen4-kvm-2
     re.compile(r"\b[A-Za-z_]+\d\w*"),  # f16, q4_0, L3, float64
-    re.compile(r"\b(?:Zen|Python|C) \d[\d.]*"),
+    re.compile(r"\b(?:Zen|C) \d[\d.]*"),
 )
 
 
@@ -57,6 +55,7 @@ def page(source: str) -> Page:
     for pattern in SKIPPED:
         left = pattern.sub(_blank, left)
     left = _FENCED.sub(lambda found: _commands(found[0]), left)
+    left = _FENCE.sub(_blank, left)
     left = _INDENTED.sub(lambda found: _commands(found[0]), left)
     bare = left
     for pattern in NAMES:

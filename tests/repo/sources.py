@@ -177,3 +177,9 @@ def versions() -> list[str]:
     """The version of kvbench, and that of its score."""
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
     return [project["version"], definition.VERSION]
+
+
+def python() -> list[str]:
+    """The oldest Python that works."""
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    return [project["requires-python"].removeprefix(">=")]

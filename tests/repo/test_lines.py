@@ -20,7 +20,11 @@ EXEMPT = [
     ("suites/models.toml", r"^weights = \{", "the weights of one model"),
     ("tests/cli/schema_keys.txt", "", "the keys of one object"),
     ("tests/exports/golden/*", "", "written by an export"),
-    ("results/scores.md", r"^(score|  attention|  other shapes|  latency|  \d bits)", "printed by kvbench score"),
+    (
+        "results/scores.md",
+        r"^(score|  attention|  other shapes|  latency|  \d bits)",
+        "printed by kvbench score",
+    ),
     ("results/*/*", "", "written by kvbench"),
 ]
 LENGTHS = [("kernels/abi.h", 500), ("*.[ch]", 300), ("*.py", 450)]  # of files: the first that fits

@@ -73,6 +73,7 @@ def test_numbers_are_found_with_their_lines():
         "4: '5'",
         "4: '32k'",
         "4: '1.0'",
+        "4: '3.11'",
         "4: 'two'",
         "6: 'eight'",
         "7: '9'",
@@ -82,8 +83,30 @@ def test_numbers_are_found_with_their_lines():
 def test_a_sentence_covers_its_numbers_over_line_ends():
     sentences = ("twelve launches of 5 %", "Score 1.0", "other 9")
     left = numbers(PLANTED, sentences, (r"four pages", r"\btwo-core\b"))
-    assert left == ["3: '1,024'", "3: '64'", "4: '32k'", "6: 'eight'"]
+    assert left == ["3: '1,024'", "3: '64'", "4: '32k'", "4: '3.11'", "6: 'eight'"]
 
 
 def test_another_number_is_not_covered():
     assert numbers("It has 13 rows.", ("It has 12 rows.",)) == ["1: '13'"]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "```text\n4321 tokens/s\n```\n",
+        "```\n4321 tokens/s\n```\n",
+        "```sh\n# 4321 tokens/s\nkvbench sweep\n```\n",
+        "    AMD EPYC reaches\n    4321 tokens/s\n\nend\n",
+        "<!-- output: uname -a -->\n4321 tokens/s\n<!-- end -->\n",
+        "<!-- output: kvbench list --> \n4321 tokens/s\n<!-- end -->\n",
+    ],
+)
+def test_a_block_that_no_other_test_compares_is_searched(text):
+    """A fence, a comment, a screen, a part that is no command of ours or has a blank behind it."""
+    (found,) = numbers(text)
+    assert found.endswith(": '4321'")
+
+
+@pytest.mark.parametrize("text", [".5 of the time", "½ of it", "a sixth", "tenfold", "double"])
+def test_numbers_in_other_forms(text):
+    assert len(numbers(text)) == 1

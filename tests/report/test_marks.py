@@ -44,6 +44,11 @@ def test_all_else_is_kept(text):
     assert made(text) == text
 
 
+def test_code_within_a_line_opens_no_block():
+    text = "```x``` is code.\n<!-- kvbench: scores -->\n<!-- end -->\n"
+    assert "\n\nscores\n\n<!-- end -->" in made(text)
+
+
 def test_several_parts_and_line_ends_of_windows():
     text = "<!--kvbench: a-->\r\n<!--end-->\r\nx\r\n<!-- kvbench:b  c -->\r\nold\r\n<!-- end -->"
     assert made(text) == (

@@ -63,6 +63,8 @@ class Engines:
     """The table. `ours`: by format, the share of a read that our fastest kernels reach. `contexts`,
     `queries`: whether formats differ in these.
 
+    `left`: engines that have none of the columns.
+
     Of some cell: `others`: its format is not the column's. `open`: it has no interval. `lacking`:
     it lacks a shape. `empty`: the engine was not measured with the format.
     """
@@ -70,6 +72,7 @@ class Engines:
     formats: tuple[Format, ...]
     rows: tuple[EngineRow, ...]
     ours: tuple[float | None, ...]
+    left: tuple[str, ...] = ()
 
     @property
     def contexts(self) -> bool:
@@ -103,7 +106,7 @@ class Engines:
 
     @property
     def lacking(self) -> bool:
-        return any(each.lacking for each in self.cells)
+        return any(each.lacking and each.times is not None for each in self.cells)
 
     @property
     def empty(self) -> bool:
@@ -157,6 +160,7 @@ def _pooled(own: pd.DataFrame, engine: str, layout: str, visits: Visits) -> Engi
         return None
     measured = [each for each in tried if each]
     ratio: dict[str, Any] = judged(mean(measured))
+    theirs = own[(own["engine"] == engine) & (own["layout"] == layout)]
     return EngineMean(
         times=ratio.get("times"),
         low=ratio.get("low"),
@@ -164,7 +168,7 @@ def _pooled(own: pd.DataFrame, engine: str, layout: str, visits: Visits) -> Engi
         launches=ratio["launches"],
         shapes=len(measured),
         lacking=len(cells) - len(measured),
-        share=_share(own[(own["engine"] == engine) & (own["layout"] == layout)]),
+        share=_share(theirs[theirs["times"].notna()]),
     )
 
 
@@ -196,10 +200,13 @@ def of_formats(table: Engines, dtypes: Sequence[str], bits: Mapping[str, int]) -
         replace(row, means=tuple(_or_alike(table, row, place, dtypes, bits) for place in wanted))
         for row in table.rows
     )
+    shown = [row for row in rows if any(row.means)]
+    names = {row.engine for row in shown}
     return Engines(
         tuple(table.formats[place] for place in wanted),
-        tuple(row for row in rows if any(row.means)),
+        tuple(sorted(shown, key=_nearest)),
         tuple(table.ours[place] for place in wanted),
+        tuple(dict.fromkeys(row.engine for row in table.rows if row.engine not in names)),
     )
 
 

@@ -65,38 +65,64 @@ class Standing:
 
 
 @dataclass(frozen=True, slots=True)
-class Standings:
-    """All machines, in the order in which a page lists them. `kinds`: how many kinds of CPU have a
-    score. `few`: whether they are fewer than KINDS. `versions`: of kvbench, that scores are of.
-    `ranked`: whether two scores are of one version. `told`: whether each cell has a share.
+class Listing:
+    """Machines that are ranked together. `kind`: virtual, metal, or unknown if a machine does not
+    say. `ranked`: whether two scores are of one version of kvbench.
     """
 
-    virtual: tuple[Standing, ...]
-    metal: tuple[Standing, ...]
+    kind: str
+    rows: tuple[Standing, ...]
+    ranked: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Standings:
+    """All machines, in the order in which a page lists them. `kinds`: how many kinds of CPU have a
+    score. `few`: whether they are fewer than KINDS. `versions`: how many versions of kvbench made
+    scores. `swept`: whether a sweep stands in for a score. `told`: whether each cell has a share.
+    """
+
+    lists: tuple[Listing, ...]
     kinds: int
     few: bool
     versions: int
-    ranked: bool
     swept: bool
     told: bool
 
+    @property
+    def ranked(self) -> bool:
+        """Whether a list has ranks."""
+        return any(each.ranked for each in self.lists)
+
+    def of(self, kind: str) -> tuple[Standing, ...]:
+        """The machines of one list."""
+        return next(each.rows for each in self.lists if each.kind == kind)
+
+
+_LISTS = {"virtual": True, "metal": False, "unknown": None}
+
 
 def standings(entries: Iterable[Entry]) -> Standings:
-    """Rank virtual machines and bare metal separately."""
+    """Rank virtual machines, bare metal and machines that do not say separately."""
     every = tuple(entries)
     scored = [each for each in every if each.score]
     kinds = len({each.kind for each in scored})
-    versions = {each.version for each in scored}
     return Standings(
-        virtual=tuple(_listed([each for each in every if each.virtual])),
-        metal=tuple(_listed([each for each in every if not each.virtual])),
+        lists=tuple(
+            _listing(kind, [each for each in every if each.virtual is virtual])
+            for kind, virtual in _LISTS.items()
+        ),
         kinds=kinds,
         few=kinds < KINDS,
-        versions=len(versions),
-        ranked=len(versions) < len(scored),
+        versions=len({each.version for each in scored}),
         swept=len(scored) < len(every),
         told=all(width.share is not None for each in every for width in each.widths),
     )
+
+
+def _listing(kind: str, entries: Sequence[Entry]) -> Listing:
+    scored = [each.version for each in entries if each.score]
+    return Listing(kind, tuple(_listed(entries)), len(set(scored)) < len(scored))
 
 
 def _listed(entries: Sequence[Entry]) -> Iterable[Standing]:
@@ -128,7 +154,7 @@ def _end(end: float | None, middle: float) -> float:
 
 def _newness(version: str) -> tuple[int, ...]:
     """A sort key by which "0.10.1" is newer than "0.9"."""
-    return tuple(int(part) for part in version.split(".") if part.isdigit())
+    return tuple(int(part) for part in version.split(".") if part.isdecimal())
 
 
 # ---- what a run gives to an entry ----------------------------------------------------------------

@@ -8,6 +8,7 @@ from kvbench.analysis.answers.decodes import Decode
 from kvbench.analysis.answers.factors import Choice
 from kvbench.analysis.means.findings import Findings
 from kvbench.analysis.measured.columns import machine_name
+from kvbench.machine.virtual import is_virtual
 from kvbench.model import Check, Machine
 from kvbench.report.words import paragraphs, said
 from kvbench.store import Manifest
@@ -41,6 +42,7 @@ def _hardware(found: Machine, checks: tuple[Check, ...]) -> Iterator[str]:
     known = {name: fact.value for name, fact in found.facts.items() if fact.value is not None}
     cores = counted(len({cpu.core for cpu in found.cpus}), "core")
     yield f"{cores}, {counted(len(found.cpus), 'CPU')}" if known.get("smt") != 1 else cores
+    virtual = is_virtual(found.facts.get("hypervisor"))
     tiers = known.get("isa")
     if isinstance(tiers, list) and tiers:
         yield str(tiers[-1]).upper()
@@ -50,7 +52,7 @@ def _hardware(found: Machine, checks: tuple[Check, ...]) -> Iterator[str]:
     )
     for name, words in _CACHES.items():
         if isinstance(bytes_ := known.get(name), int | float):
-            shared = " (the host's)" if name == "l3" and "hypervisor" in known else ""
+            shared = " (the host's)" if name == "l3" and virtual else ""
             yield words.format(size(bytes_)) + shared
     yield counted(len(found.nodes) or 1, "NUMA node")
 

@@ -109,3 +109,19 @@ def test_another_format_of_as_many_bits_stands_in():
     whole = of_formats(found, ("i8", "e4m3"), BITS)
     assert {row.engine: row.means for row in whole.rows}["left"][0] is None
     assert [row.engine for row in of_formats(found, ("f16",), BITS).rows] == ["right"]
+
+
+def test_chosen_columns_decide_the_order_and_who_is_left_out():
+    """In f16 left is nearer; in bf16, which only right has, right is nearer still."""
+    both = [
+        each
+        for n, (one, other) in enumerate(zip(SLOW, FAST, strict=True))
+        for each in launch(n, {RIGHT: one, LEFT: other}, DECODE)
+    ]
+    near = [1.1, 1.2, 1.05, 1.15, 1.12, 1.08]
+    found = table([*both, *visits(near, dtype="bf16")])
+    assert [row.engine for row in found.rows] == ["right", "left"]
+    short = of_formats(found, ("f16",), {})
+    assert [row.engine for row in short.rows] == ["left", "right"] and short.left == ()
+    alone = of_formats(found, ("bf16",), {})
+    assert [row.engine for row in alone.rows] == ["right"] and alone.left == ("left",)

@@ -39,7 +39,7 @@ def entry(name, tokens, version="1.0.0", score="1.0", virtual=True, kind="zen", 
 
 
 def listed(*entries):
-    return [(each.entry.machine, each.rank) for each in standings(entries).virtual]
+    return [(each.entry.machine, each.rank) for each in standings(entries).of("virtual")]
 
 
 def test_the_fastest_leads_and_intervals_that_overlap_tie():
@@ -77,8 +77,11 @@ def test_sweeps_come_last_by_name_and_have_no_rank():
 
 def test_bare_metal_is_ranked_apart():
     found = standings([entry("a", 50), entry("b", 90, virtual=False), entry("c", 80, virtual=None)])
-    assert [(each.entry.machine, each.rank) for each in found.metal] == [("b", 1), ("c", 2)]
-    assert [each.entry.machine for each in found.virtual] == ["a"]
+    ranks = {
+        each.kind: [(own.entry.machine, own.rank) for own in each.rows] for each in found.lists
+    }
+    assert ranks == {"virtual": [("a", 1)], "metal": [("b", 1)], "unknown": [("c", 1)]}
+    assert not found.ranked
 
 
 @pytest.mark.parametrize("kinds", [0, 1, 2, 3, 4])
