@@ -95,12 +95,12 @@ def shipped():
 
 def test_a_run_says_what_it_is(shipped):
     assert repr(shipped).startswith(
-        "<kvbench run 20261128-104107-e570 of quick: 59 points in 14 launches, "
+        "<kvbench run 20261129-172606-388c of quick: 71 points in 14 launches, "
     )
 
 
 def test_tables(shipped):
-    assert len(shipped.points) == 59 and shipped.frame("points") is shipped.points
+    assert len(shipped.points) == 71 and shipped.frame("points") is shipped.points
     assert set(shipped.ceilings["op"]) >= {"read", "copy", "flops"} and len(shipped.contrasts)
     for table in (shipped.points, shipped.ceilings, shipped.contrasts, shipped.tokens()):
         assert not any(isinstance(value, tuple | list | dict) for value in table.iloc[0])

@@ -157,9 +157,7 @@ def test_a_new_point_among_old_ones_is_told_in_a_line_and_has_no_row(capsys, tmp
         for line in out.splitlines()
         if re.search(r" 30 +\d+\.\d% ", line) and not line.startswith("  family")
     ]
-    assert len(
-        rows
-    ) >= 9 and "Order of the rows: open steps that lead down, the largest first" in " ".join(
+    assert len(rows) >= 9 and "Order of the rows: open steps down, the largest first" in " ".join(
         out.split()
     )
 

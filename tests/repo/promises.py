@@ -323,7 +323,7 @@ IN_DEPTH = {
         (
             r"admission: 40 GiB hold 327,680 tokens",
             r"blocks of 16 tokens +257 MiB +0\.36%",
-            r"57\.08 \(52\.46",
+            r"K and V alone +[\d.]+ \([\d.]+\.\.[\d.]+\)",
         )
     ),
     "kvbench sweep threads --dry-run": Promise((r"^threads: ", r"threads +1\b")),
@@ -334,13 +334,13 @@ IN_DEPTH = {
     "kvbench explain gpt-oss-20b --machine results/zen4-kvm-2/quick --measured 5.2@32k": Promise(
         (
             r"At 131,072 tokens, reading the weights and reading the KV cache take about equally",
-            r"KV format: i8\.",
+            r"KV format: \w+\.",
         )
     ),
     DRAFTED: Promise((r"Drafting 3 tokens with KV in f16 pays at every context to 8,192 tokens",)),
     PREDICTED: Promise(
         (
-            r"\n  f16 +4,096 +memory +\d+ ms +\d+ ms +[\d.]+ +[\d.]+ +[\d.]+ +1\.62 +\S+%",
+            r"\n  f16 +4,096 +memory +\d+ ms +[\d.]+ ms +[\d.]+ +[\d.]+ +[\d.]+ +1\.62 +\S+%",
             r"everything else \(other operations, waiting\)",
         )
     ),

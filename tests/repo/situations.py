@@ -53,7 +53,9 @@ def copied(patch, folder):
             path.unlink()
             path.mkdir()
             for each in inside:
-                if each.suffix != ".md":
+                if each.suffix == ".txt":
+                    shutil.copy(each, path)
+                elif each.suffix != ".md":
                     (path / each.name).symlink_to(each)
 
 

@@ -300,12 +300,13 @@ ANSWERS = {
         lambda: (
             of_kept_run(r"\*\*L3: [\d.]+ GB/s\*\* .*?x \([\d. to]+\) (plain reads of memory),"),
             of_kept_run(r"\*\*(Does L3 help\?): .*?\*\*"),
-            of_kept_run(r"Does L3 help\?: .*?\*\* (decode of one layer .*?):"),
+            of_kept_run(r"Does L3 help\?: .*?\*\* (speed of a decode of one layer .*?):"),
         ),
         (
             "plain reads of memory",
             "Does L3 help?",
-            "decode of one layer that stays in L3, over the same decode from memory, same rounds",
+            "speed of a decode of one layer that stays in L3, over the same decode from memory, same"
+            " rounds",
         ),
     ),
     "the roofline": (placed, True),

@@ -155,7 +155,7 @@ def _gains(report: Report, threads: str) -> Iterator[Claim]:
 def _headline(report: Report, own: str, layer: Callable[..., tuple[str, ...]]) -> Iterator[Claim]:
     """The tile's own two values are those of the first layer that stands below them."""
     for title, text in report.tiles.items():
-        both = re.match(rf"({NUMBER})x, after other reads ({NUMBER})x", text)
+        both = re.match(rf"({NUMBER})x as fast, after other reads ({NUMBER})x", text)
         found = re.search(own, text)
         if both and found:
             yield from claim(layer(found), "L3 gain", both[1], "", f"tile {title}")
@@ -390,7 +390,7 @@ def orphans(report: Report) -> Iterator[Conflict]:
             for part in filter(None, (shown[1], shown[3], shown[4])):
                 value, half = (each * _SCALE[shown[2]] for each in number(part))
                 known = pool.get(_UNIT[shown[2]], []) + pool.get("", [])
-                known = known + asked if "not decided in" in text else known
+                known = known + asked if "not decided in" in text.lower() else known
                 if not any(abs(each - value) <= half * 1.001 for each in known):
                     yield Conflict(
                         "orphan", f"{part} {shown[2]}: {text[:200]} ({place})", "no answer"
@@ -411,7 +411,7 @@ def _prose(report: Report) -> Iterator[tuple[str, str]]:
     every += [("terminal", said.text) for said in report.said if said.place == "terminal"]
     for place, whole in every:
         text = re.sub(r"Limit: the first of .*", "", whole)
-        parts = [text] if "not decided in" in text else re.split(r"(?<=[.;:]) ", text)
+        parts = [text] if "not decided in" in text.lower() else re.split(r"(?<=[.;:]) ", text)
         for sentence in parts:
             if not re.search(_ELSEWHERE, sentence) and sentence:
                 yield place, sentence

@@ -72,11 +72,11 @@ TILES = [
     ("Does L3 help?", ANSWERS, "1.31x (1.26 to 1.43), limit there: the core"),
     ("Does L3 help?", with_("l3", gains=(replace(ANSWERS.l3.gains[0], layouts=3, middle=True),)),
      "2,048 tokens, layout head, the middle of 3) 1.31x"),
-    ("Does L3 help?", BETWEEN, "1.31x, after other reads 1.01x | speed of a decode"),
+    ("Does L3 help?", BETWEEN, "1.31x as fast, after other reads 1.01x | speed of a decode"),
     ("Does L3 help?", BETWEEN, "limit there: the core; after reading a layer's q4_0 weights (117"
      " MiB) 1.01x (0.98 to 1.04)"),
     ("Does L3 help?", with_("l3", families=(replace(FAMILY, left=FAMILY.left[:2]),)),
-     "1.31x, after other reads 1.14x | "),
+     "1.31x as fast, after other reads 1.14x | "),
     ("Does L3 help?", with_("l3", helps=replace(HELPS, state=State.LEVEL)), "no clear gain | "),
     ("Does L3 help?", with_("l3", helps=replace(HELPS, state=State.OPEN)), "not decided | "),
     ("Does L3 help?", with_("l3", helps=UNTESTED), "not tested | no decode of this run lies in L3"),
