@@ -305,8 +305,8 @@ ANSWERS = {
         (
             "plain reads of memory",
             "Does L3 help?",
-            "speed of a decode of one layer that stays in L3, over the same decode from memory, same"
-            " rounds",
+            "speed of a decode of one layer that stays in L3, over the same decode from memory,"
+            " same rounds",
         ),
     ),
     "the roofline": (placed, True),
