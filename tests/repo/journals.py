@@ -89,6 +89,11 @@ def points():
     return found
 
 
+def alike(one, two):
+    """Whether two samples are of about the length that was asked for, or both off by as much."""
+    return 0.5 <= (one["seconds"] * two["sample_time"]) / (two["seconds"] * one["sample_time"]) <= 2
+
+
 def ratios(name, other):
     """By launch, the logarithm of the time of a point over another's: the median over rounds whose
     samples are of about the same length.
@@ -108,9 +113,7 @@ def ratios(name, other):
         known = [
             math.log(one["seconds"] / one["passes"] / (two["seconds"] / two["passes"]))
             for one, two in pairs
-            if 0.5
-            <= (one["seconds"] * two["sample_time"]) / (two["seconds"] * one["sample_time"])
-            <= 2
+            if alike(one, two)
         ]
         if known:
             found[launch] = math.log(median(map(math.exp, known)))
@@ -153,11 +156,17 @@ def of(name):
     return [visit for visit in journal(ENGINES) if visit["point"] == name]
 
 
+@cache
+def brisk():
+    """The visits at speed."""
+    return at_speed(journal(ENGINES))
+
+
 def share(name):
-    """The share of a read of the same rows that a point reaches: its time in the rounds, launch by
-    launch, beside that of the faster of both reads.
+    """The share of a read of the same rows that a point reaches: Hodges' and Lehmann's estimate of
+    the launches' medians over rounds, of the time of the faster of both reads over the point's.
     """
-    visits = of(name)
+    visits = [visit for visit in brisk() if visit["point"] == name]
     reads = {
         read: median(by_launch(visits, read).values())
         for read in ("twin", "twin_ahead")
@@ -166,11 +175,13 @@ def share(name):
     fastest = min(reads, key=reads.get)
     quotients = defaultdict(list)
     for visit in visits:
-        seconds = {(s["round"], s["program"]): s["seconds"] / s["passes"] for s in visit["samples"]}
-        for (number, program), taken in seconds.items():
-            if program == "point" and (number, fastest) in seconds:
-                quotients[visit["launch"]].append(seconds[number, fastest] / taken)
-    return median(map(median, quotients.values()))
+        samples = {(s["round"], s["program"]): s for s in visit["samples"]}
+        for (number, program), own in samples.items():
+            read = samples.get((number, fastest))
+            if program == "point" and read and alike(own, read):
+                taken = own["seconds"] / own["passes"]
+                quotients[visit["launch"]].append(read["seconds"] / read["passes"] / taken)
+    return signed_ranks([math.log(median(each)) for each in quotients.values()])[0]
 
 
 def shares(engine, layout, dtype):
