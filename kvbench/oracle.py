@@ -99,8 +99,8 @@ def attention_in_steps(
     queries: Sequence[int] | np.ndarray | None = None,
     scores: Scores = PLAIN,
 ) -> tuple[np.ndarray, np.ndarray]:
-    """The attention of a kernel that rounds q and its weights: the answer with q rounded as the
-    kernel does, and how far the rounded weights may shift it.
+    """Return what a kernel that rounds q and the softmax weights should give: the answer with q
+    rounded likewise, and how far the rounded weights can shift it.
 
     levels: of K and of V, as from kvb_levels. Each weight is off by at most half a step, with
     either sign on ordinary data; so the result is six standard deviations of the sum.

@@ -203,8 +203,8 @@ class Question:
 
 
 def fewest(questions: int) -> int:
-    """The fewest launches of each side with which a change among this many questions can be
-    confirmed at all, however large it is.
+    """The fewest launches of each side that can confirm any change, however large, if this many
+    questions are tested.
     """
     return next(
         count

@@ -135,7 +135,7 @@ class Room(Owner):
     # ---- data ------------------------------------------------------------------------------------
 
     def fill(self) -> None:
-        """Fill the memory, each time alike. Every page is first touched on the node of the threads
+        """Fill the memory with the same content each time. Every page is first touched on the node of the threads
         that walk it; by these threads if they are on several nodes.
         """
         if self.caches:

@@ -44,7 +44,7 @@ class Held(StrEnum):
 
 
 class Basis(StrEnum):
-    """How the compared values were measured."""
+    """How the compared values were measured: side by side or apart."""
 
     ROUNDS = "same rounds"
     APART = "visits of their own"

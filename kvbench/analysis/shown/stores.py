@@ -1,4 +1,4 @@
-"""The cost of storing: one token at a time; a whole prompt; or a cache that grows."""
+"""The cost of storing into a cache: a token, a prompt, or all rows into a larger cache."""
 
 from dataclasses import dataclass
 

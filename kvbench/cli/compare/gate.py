@@ -100,7 +100,9 @@ _OF_ENGINES, _OF_KERNELS = ("model", *_AXES), ("isa", "plugin")
     help="Checkout of another project. BASE and HEAD are then its revisions, or . as it stands.",
 )
 @click.option(
-    "--build", metavar="CMD", help="With --source: shell command that builds it, in a worktree."
+    "--build",
+    metavar="CMD",
+    help="With --source: shell command that builds each revision, in its own git worktree.",
 )
 @click.option(
     "--product",

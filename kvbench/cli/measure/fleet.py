@@ -48,8 +48,8 @@ def command(
     host. Each host measures one sweep at a time. Runs stay in --folder on the host, so the next
     call resumes an unfinished one.
 
-    With --from, nothing is measured: each FOLDER is searched for run directories, such as a shared
-    file system. Only ordinary files are copied, not links, pipes or devices.
+    With --from, nothing is measured: run directories are searched for in each FOLDER, which may lie
+    on a shared file system. Only ordinary files are copied, not links, pipes or devices.
     """
     refuse_both(**{"from": gathered, "scheduler": scheduler})
     refuse_both(**{"from": gathered, "folder": folder})

@@ -84,7 +84,7 @@ def command(op: str, plugin: tuple[str, ...], as_json: bool, **asked: Any) -> in
 
     A store is timed beside copies of as many bytes. append stores one token. bulk stores a prompt.
     repack moves a cache into one of twice its capacity, or of --capacity. transpose turns a prompt
-    to head-major order. logits copies the logits of one token.
+    to head-major order. logits copies one token's logits of each sequence.
 
     A step does all layers of a model in turn: append, decode, then --between bytes of weights. It
     is timed beside each of these parts alone. With --grow 256, a step decodes 256 tokens in a row
