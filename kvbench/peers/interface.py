@@ -189,7 +189,7 @@ class Peer:
 
     @classmethod
     def library(cls, path: str) -> str:
-        """The file with the engine's kernels: `path`, or a file of its package; "" if there is none."""
+        """The file with the engine's kernels: `path`, or a file of its package; "" if not found."""
         if path or not cls.package:
             return path
         files = metadata.files(cls.package) or ()
