@@ -304,7 +304,7 @@ def _in_sets(point: Point, layers: int, site: Site) -> Point:
 
 
 def _settled(facts: _Facts, site: Site) -> _Facts:
-    """Add the fields of a point that the facts lack. A field that has no effect gets its default."""
+    """Add the fields of a point that the facts lack. Fields without effect get their defaults."""
     matters = {
         "layout": site.paged(facts["layout"]),
         "dtype": site.scaled(facts["dtype"]),
