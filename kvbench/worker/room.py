@@ -135,8 +135,8 @@ class Room(Owner):
     # ---- data ------------------------------------------------------------------------------------
 
     def fill(self) -> None:
-        """Fill the memory with the same content each time. Every page is first touched on the node of
-        the threads that walk it; by these threads if they are on several nodes.
+        """Fill the memory with the same content each time. Every page is first touched on the node
+        of the threads that walk it; by these threads if they are on several nodes.
         """
         if self.caches:
             self._fill_caches()
