@@ -8,15 +8,15 @@ COMMA := ,
 START := $(shell date +%s)
 
 .PHONY: sweep test lint test-full gate-selftest engine-selftest mutate wheel wheels bundle clean \
-	prerequisites prerequisites-wheels check-sanitize check-neon check-sve check-emulated check-clang \
-	check-clang-neon
+	prerequisites prerequisites-test prerequisites-wheels check-sanitize check-neon check-sve \
+	check-emulated check-clang check-clang-neon
 
 sweep: $(VENV)/installed
 	@$(call SAY,sweep)
 	$(BIN)/kvbench sweep --report
 
 # Three workers for two cores: tests spend a third of their time waiting for processes and clocks.
-test: $(VENV)/tested
+test: prerequisites-test $(VENV)/tested
 	@$(call SAY,tests: about ten minutes on two free cores)
 	$(BIN)/python -m pytest -n 3 --dist loadfile
 
@@ -89,6 +89,11 @@ prerequisites:
 	@printf '#include <pthread.h>\nint main(void) { return 0; }\n' \
 	  | $(CC) -x c -o /dev/null - 2>/dev/null || { \
 	  echo "$(if $(filter default,$(origin CC)),$(NO_CC),$(BAD_CC))" >&2; exit 1; }
+
+# Tests of the gate make commits.
+prerequisites-test: prerequisites
+	@command -v git >/dev/null || { echo "the tests need git:" \
+	  "apt install git (Debian), dnf install git (Fedora)" >&2; exit 1; }
 
 # Packages that the AArch64 wheel also needs.
 CROSS = $(if $(shell command -v aarch64-linux-gnu-gcc),,gcc-aarch64-linux-gnu) \

@@ -10,9 +10,10 @@ import socket
 import subprocess
 import sys
 import time
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
+import psutil
 import pytest
 
 from kvbench.errors import BadArgument, BadRun
@@ -123,7 +124,10 @@ def test_the_scheduler_is_killed_and_gather_brings_finished_runs(tmp_path):
                 running["scheduler"].send_signal(signal.SIGKILL)
 
         arrived = list(fleet(address, LONG, str(there), tmp_path / "here", told))
-    subprocess.run(["pkill", "-f", str(there)], check=False)
+    for each in psutil.process_iter(["cmdline"]):
+        if str(there) in " ".join(each.info["cmdline"] or ()):
+            with suppress(psutil.NoSuchProcess):
+                each.terminate()
     assert {each.host for each in arrived} == {"a", "b"}
     assert ["scheduler is gone" in each.lost for each in arrived] == [True, True]
     found = gather([there], tmp_path / "gathered")
