@@ -6,6 +6,7 @@ import re
 import shlex
 import shutil
 import subprocess
+import sys
 
 import pytest
 
@@ -80,6 +81,25 @@ def test_fast_math_from_outside_changes_nothing(kind, tmp_path):
             [*shlex.split(link), "-###"], cwd=tmp_path, capture_output=True, text=True, check=False
         )
         assert name in shown.stderr and "crtfastmath" not in shown.stderr
+
+
+def test_a_missing_git_is_named(tmp_path):
+    """Only the tests need git: a sweep does without it."""
+    for name in ("sh", "make", "true", "uname", "date"):
+        (tmp_path / name).symlink_to(shutil.which(name))
+    found = [
+        subprocess.run(
+            ["make", target, f"PYTHON={sys.executable}", "CC=true"],
+            cwd=ROOT,
+            env={**os.environ, "PATH": str(tmp_path)},
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        for target in ("prerequisites", "prerequisites-test")
+    ]
+    assert not found[0].returncode, found[0].stderr
+    assert found[1].returncode and "apt install git (Debian)" in found[1].stderr
 
 
 @pytest.mark.skipif(not shutil.which("musl-gcc"), reason="no musl-gcc: apt install musl-tools")
