@@ -7,7 +7,7 @@ import io
 import re
 import shlex
 import textwrap
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -57,6 +57,12 @@ def wrapped(sentences: Iterable[str], indent: str = "  ", hanging: int = 2) -> I
 def markdown(text: str) -> str:
     """One line of text without Markdown, formulas or mentions by "@"."""
     return _SIGNS.sub(r"\\\1", printable(text)).replace("@", "@<!-- -->")
+
+
+def markdown_table(heads: Sequence[str], rows: Iterable[Sequence[str]]) -> Iterator[str]:
+    """The lines of a Markdown table. Its cells are Markdown already."""
+    for row in (heads, ["---"] * len(heads), *rows):
+        yield f"| {' | '.join(row)} |"
 
 
 def csv_text(rows: Iterable[Iterable[Any]]) -> str:

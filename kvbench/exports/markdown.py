@@ -30,6 +30,7 @@ from kvbench.model.verdict import (
     WORDS,
 )
 from kvbench.texts import markdown as plain
+from kvbench.texts import markdown_table
 from kvbench.units import counted, cut
 
 SUMMARY = 1 << 20  # bytes that GitHub accepts
@@ -65,7 +66,7 @@ def _page(comparison: Comparison, most: int) -> Iterator[str]:
     yield from (_marker(comparison), f"## {heading}", "")
     lines = [sentence(line) for line in told(comparison)]
     yield from map(_item, lines[:_TOP])
-    yield from _folded(f"{len(lines[_TOP:])} more families", [], map(_item, lines[_TOP:most]))
+    yield from _folded(f"{len(lines[_TOP:])} more families", map(_item, lines[_TOP:most]))
     numbers = (
         counts(comparison.points, "point"),
         sensitivity(comparison),
@@ -73,16 +74,15 @@ def _page(comparison: Comparison, most: int) -> Iterator[str]:
     )
     yield from ("", _plain(sides(comparison), 3 * _LONGEST), "", *map(_item, filter(None, numbers)))
     if top := comparison.points[: min(_TOP, most)]:
-        yield from ("", *_heads("point"), *map(_row, top))
+        yield from ("", *_table("point", top))
     yield from _folded(
         f"{len(comparison.missing)} could not be compared",
-        [],
         map(_item, comparison.missing[:most]),
     )
     for level, judged in (("family", comparison.families), ("point", comparison.points)):
         first = _TOP if level == "point" else 0
         yield from _folded(
-            f"{len(judged[first:])} rows, by {level}", _heads(level), map(_row, judged[first:most])
+            f"{len(judged[first:])} rows, by {level}", _table(level, judged[first:most])
         )
     lost = sum(
         max(len(each) - most, 0)
@@ -95,14 +95,13 @@ def _page(comparison: Comparison, most: int) -> Iterator[str]:
         )
 
 
-def _folded(about: str, head: Sequence[str], rows: Iterable[str]) -> Iterator[str]:
-    if lines := list(rows):
+def _folded(about: str, content: Iterable[str]) -> Iterator[str]:
+    if lines := list(content):
         yield from (
             "",
             "<details>",
             f"<summary>{about}</summary>",
             "",
-            *head,
             *lines,
             "",
             "</details>",
@@ -117,16 +116,17 @@ def _marker(comparison: Comparison) -> str:
     return f"<!-- kvbench {re.sub('[^a-z]', '', comparison.command)} {place} -->"
 
 
-def _heads(level: str) -> list[str]:
+def _table(level: str, judged: Sequence[Judged]) -> list[str]:
+    """Lines of a table with a row for each point or family; none without any."""
     heads = ["verdict", level, _CHANGE, "GB/s, base → head", "q", "launches, base / head", "why"]
-    return [_cells(*heads), _cells(*["---"] * len(heads))]
+    return list(markdown_table(heads, map(_row, judged))) if judged else []
 
 
 def _item(text: str) -> str:
     return f"- {_plain(text)}"
 
 
-def _row(judged: Judged) -> str:
+def _row(judged: Judged) -> list[str]:
     base, head = judged.launches
     why = _plain("; ".join(filter(None, (judged.note, detectable(judged)))))
     numbers = (
@@ -135,11 +135,7 @@ def _row(judged: Judged) -> str:
         probability(judged.q),
         f"{base} / {head}",
     )
-    return _cells(_plain(judged.verdict), _code(judged.name), *numbers, why)
-
-
-def _cells(*cells: str) -> str:
-    return f"| {' | '.join(cells)} |"
+    return [_plain(judged.verdict), _code(judged.name), *numbers, why]
 
 
 def _code(name: str) -> str:

@@ -6,12 +6,12 @@ from collections.abc import Iterator
 
 from kvbench.report.ending import short, tables
 from kvbench.report.kept import KeptMachine, KeptRun, KeptScore
-from kvbench.report.parts import code, engine_table, listed, prose, spaced, table
+from kvbench.report.parts import bullets, code, engine_table, prose, spaced
 from kvbench.report.words import paragraphs, said
 from kvbench.report.words.findings import sentences
 from kvbench.report.words.first import badge, hardware
 from kvbench.texts import markdown as plain
-from kvbench.texts import wrapped
+from kvbench.texts import markdown_table, wrapped
 
 MADE = "<!-- Made by `kvbench report results/* --tables`. Do not edit: it is made anew. -->"
 _RUN = ("place", "question", "made", "launches", "graded")  # cells of a run
@@ -29,14 +29,14 @@ def _lines(machine: KeptMachine) -> Iterator[str]:
     yield from prose(f"{_who(machine)}.")
     if machine.runs:
         rows = [[said("kept", cell, run) for cell in _RUN] for run in machine.runs]
-        yield from ("", *table(_HEADS, rows))
+        yield from ("", *markdown_table(_HEADS, rows))
     for own in machine.scores:
         yield from ("", *_score(own))
     for run in machine.runs:
         yield from ("", *_run(run))
     if machine.tables:
         files = (said("kept", "file", each) for each in machine.tables)
-        yield from ("", "## Tables", "", *listed(files))
+        yield from ("", "## Tables", "", *bullets(files))
 
 
 def _who(machine: KeptMachine) -> str:
@@ -77,7 +77,7 @@ def _told(run: KeptRun) -> Iterator[str]:
     own = [each for each in tables(run.found.answers) if each.topic in _TOPICS]
     if not said_ and not own:
         return
-    yield from (*prose(_grade(run)), "", *listed(said_))
+    yield from (*prose(_grade(run)), "", *bullets(said_))
     for each in own:
         yield from ("", *code([*each.lines, *wrapped([each.rule] if each.rule else [])]))
 

@@ -1,6 +1,6 @@
 """A report in a few screens of Markdown, for a pull request or an issue."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 
 from kvbench.analysis.means.findings import Findings
 from kvbench.report import tables
@@ -13,6 +13,7 @@ from kvbench.report.words.first import badge, hardware, subtitle, tiles, title, 
 from kvbench.report.words.gaps import gaps
 from kvbench.store import Manifest
 from kvbench.texts import markdown as plain
+from kvbench.texts import markdown_table
 
 _MOST = 60  # rows of a table
 
@@ -54,16 +55,10 @@ def _lines(found: Findings, manifest: Manifest) -> Iterator[str]:
 
 
 def _table(table: Sheet) -> Iterator[str]:
-    yield _row(table.heads)
-    yield _row(["---"] * len(table.heads))
-    for row in table.rows[:_MOST]:
-        yield _row([plain(cell.text) for cell in row])
+    shown = ([plain(cell.text) for cell in row] for row in table.rows[:_MOST])
+    yield from markdown_table(table.heads, shown)
     if len(table.rows) > _MOST:
         yield from (
             "",
             f"{len(table.rows) - _MOST} more rows are in the other forms of this report.",
         )
-
-
-def _row(cells: Sequence[str]) -> str:
-    return f"| {' | '.join(cells)} |"

@@ -14,6 +14,7 @@ from kvbench.report.marks import Mark
 from kvbench.report.words import paragraphs, said
 from kvbench.score import WIDTHS
 from kvbench.texts import markdown as plain
+from kvbench.texts import markdown_table
 
 _WIDTH = 100  # columns of a page's text
 # what would begin a list or a heading, at the beginning of a line
@@ -49,7 +50,7 @@ def _scores(mark: Mark, machines: _Machines, to: str) -> Iterator[str]:
             first = ("rank",) if own.ranked else ()
             heads = (*first, "machine", *(f"{bits} bits" for bits in WIDTHS), "from")
             rows = [_standing(each, to)[1 - len(first) :] for each in own.rows]
-            yield from ("", *table(heads, rows), "")
+            yield from ("", *markdown_table(heads, rows), "")
     notes = paragraphs("standings", "notes", found, _SHORT not in mark.words)
     yield from spaced(prose(each) for each in notes)
 
@@ -96,7 +97,7 @@ def engine_table(
         for row in found.rows
     )
     ours = ["kvbench", "", *(said("engines", "ours", share) for share in found.ours)]
-    yield from table(["engine", "layout", *formats], [ours, *rows])
+    yield from markdown_table(["engine", "layout", *formats], [ours, *rows])
     names = {row.engine for row in found.rows if whole}
     took_part = [each for each in run.found.beside.engines if each.engine in names]
     notes = paragraphs("engines", "notes", found, took_part)
@@ -117,7 +118,7 @@ def _list(mark: Mark, machines: _Machines, to: str) -> Iterator[str]:
     _refuse_words(mark, mark.words)
     cells = ("link", "cpu", "runs", "grade")
     rows = ([said("kept", cell, each, to) for cell in cells] for each in machines)
-    yield from table(("machine", "CPU", "runs", "grade of `quick`"), rows)
+    yield from markdown_table(("machine", "CPU", "runs", "grade of `quick`"), rows)
 
 
 _PARTS: dict[str, Callable[[Mark, _Machines, str], Iterable[str]]] = {
@@ -156,11 +157,6 @@ def _refuse_words(mark: Mark, odd: Sequence[str], allowed: Sequence[str] = ()) -
 # ---- Markdown ------------------------------------------------------------------------------------
 
 
-def table(heads: Sequence[str], rows: Iterable[Sequence[str]]) -> Iterator[str]:
-    for row in (heads, ["---"] * len(heads), *rows):
-        yield f"| {' | '.join(row)} |"
-
-
 def prose(text: str, first: str = "", rest: str = "") -> list[str]:
     """A paragraph in lines of a page. `first` and `rest` begin its first line and the others."""
     lines = textwrap.wrap(
@@ -177,7 +173,7 @@ def _escaped(found: Any) -> str:
     return rf"{found[1]}\{found[2]}" if found[1] else rf"\{found[3]}"
 
 
-def listed(texts: Iterable[str]) -> Iterator[str]:
+def bullets(texts: Iterable[str]) -> Iterator[str]:
     """Texts as items of a list."""
     for text in texts:
         yield from prose(text, "- ", "  ")
