@@ -87,9 +87,10 @@ def test_a_missing_git_is_named(tmp_path):
     """Only the tests need git: a sweep does without it."""
     for name in ("sh", "make", "true", "uname", "date"):
         (tmp_path / name).symlink_to(shutil.which(name))
+    (tmp_path / "python3").symlink_to(os.path.realpath(sys.executable))
     found = [
         subprocess.run(
-            ["make", target, f"PYTHON={sys.executable}", "CC=true"],
+            ["make", target, "CC=true"],
             cwd=ROOT,
             env={**os.environ, "PATH": str(tmp_path)},
             capture_output=True,
