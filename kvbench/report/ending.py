@@ -136,7 +136,7 @@ def _dtypes(found: tuple[Decode, ...]) -> list[str]:
                 head: narrow(getattr(row, name).figure).replace("%", "")
                 for name, head in _SHARES.items()
             },
-            "limit": said("first", "briefly", row.limit),
+            "limit": said("first", "limit", row.limit),
         }
         for row in found
     ]

@@ -27,13 +27,13 @@ _LIMITS = {  # a word of each place to one of all
     "not measured": "unknown",
     "neither memory nor the core alone": "neither",
     "neither": "neither",
+    "none reached": "neither",
     "reads of its rows": "reads of its rows",
     "reads of its own rows": "reads of its rows",
-    "its rows": "reads of its rows",
-    "its own rows": "reads of its rows",
+    "reads": "reads of its rows",
     "rows": "reads of its rows",
     "neither alone": "neither",
-    "memory and the core": "both",
+    "reads and core": "both",
     "faster than its limit": "unknown",
     "both": "both",
 }
@@ -134,9 +134,11 @@ def _gains(report: Report, threads: str) -> Iterator[Claim]:
     def layer(found: re.Match[str]) -> tuple[str, ...]:
         return found[1], found[3], found[2], found[4], found[5] or threads
 
-    for place, found in report.sentences(rf"{_LAYER} ({NUMBER})x"):
-        yield from claim(layer(found), "L3 gain", found[6], "", place)
-    own = rf"{_LAYER} [^;]*; after reading ([^;]*?) ({NUMBER})x"
+    alone = rf"{_LAYER}: a layer that stays in L3 decodes ({NUMBER})x"
+    for pattern in (alone, rf"{_LAYER} ({NUMBER})x"):
+        for place, found in report.sentences(pattern):
+            yield from claim(layer(found), "L3 gain", found[6], "", place)
+    own = rf"{_LAYER}: a layer [^;]*; after ([^;]*?) were read in between, ({NUMBER})x"
     for place, found in report.sentences(own):
         subject = (*layer(found), _bytes(found[6]))
         yield from claim(subject, "gain left", found[7], "", place)
