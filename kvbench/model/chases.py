@@ -52,8 +52,3 @@ def loaded(load: str, share: int) -> str:
 def of_chase(program: str) -> bool:
     """Whether the program times the chase. Else it times a program that moves bytes."""
     return Role.of(program).kind in (IDLE, SPIN, LOADED)
-
-
-def pause(share: int) -> float:
-    """The wait after a unit of work, as a multiple of the unit's own time."""
-    return 100 / share - 1

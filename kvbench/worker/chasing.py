@@ -5,7 +5,9 @@ Copies overwrite the memory that no cache holds; all other programs of a round o
 """
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
+from functools import partial
 from typing import TypeGuard, cast
 
 from kvbench.errors import Refused, Unsupported
@@ -26,7 +28,6 @@ from kvbench.model.chases import (
     SPIN,
     Chase,
     loaded,
-    pause,
 )
 from kvbench.model.point import Visited
 from kvbench.native import Load, Task
@@ -41,11 +42,34 @@ _CACHES = 1 / 4  # of the memory that no cache holds: as many bytes as all cache
 # takes about 0.1 ms.
 _NEAR, _TURNS = 16 << 10, 2048
 _FIRST, _LAST = -1, 1  # places in a round
+# Pauses: steps of the chase in a measurement of the rate, most measurements for a share, how far
+# from the share a rate may be, and the longest pause, in times of a unit.
+_STEPS, _TRIES, _CLOSE, _LONGEST = 32, 4, 0.03, 1000.0
 _LACKS = {
     NODE: ("the point leaves no core of its NUMA nodes free for a chase", "use fewer --threads"),
     REMOTE: ("no other NUMA node has a core that may chase", "use chase node"),
     SIBLING: ("no core of the point has an SMT sibling that may chase", "use chase node"),
 }
+
+
+def pauses(moved: Callable[[float], float]) -> dict[int, float]:
+    """The pause for each share of the full rate. `moved`: measures the rate with a pause.
+
+    A pause is a multiple of a unit's time, and units take longer if memory is saturated. So each
+    pause is corrected by the rate that it gave. The smallest share comes first: its units take the
+    least time, and the time of others is close to that of the share before.
+    """
+    full = freely = moved(0.0)  # freely: the rate without pauses, with units as long as the last
+    found = {}
+    for share in SHARES[:-1]:
+        wanted = full * share / 100
+        for _ in range(_TRIES):
+            found[share] = min(max(freely / wanted - 1, 0.0), _LONGEST)
+            rate = moved(found[share])
+            if abs(rate / wanted - 1) <= _CLOSE:
+                break
+            freely = rate * (1 + found[share])
+    return {**found, SHARES[-1]: 0.0}
 
 
 def is_chased(visited: Visited) -> TypeGuard[Point]:
@@ -86,10 +110,11 @@ class Chasing:
         for form, place in ((PLAIN, _FIRST), (AFTER, _LAST)):
             yield self._program(Role(IDLE, form).name, sample_time, None, place)
             yield self._program(Role(SPIN, form).name, sample_time, spin, place)
-        for load, tasks in self._loads():
-            for share in SHARES:
-                beside = self._load(tasks, share)
-                yield self._program(loaded(load, share), sample_time, beside)
+        for name, tasks in self._loads():
+            load = self._load(tasks)
+            for share, pause in pauses(partial(self._moved, load)).items():
+                beside = replace(load, pause=pause)
+                yield self._program(loaded(name, share), sample_time, beside)
 
     def _program(self, name: str, sample_time: float, load: Load | None, place: int = 0) -> Program:
         return Program(
@@ -104,11 +129,16 @@ class Chasing:
             place=place,
         )
 
-    def _load(self, tasks: Sequence[Task], share: int) -> Load:
+    def _load(self, tasks: Sequence[Task]) -> Load:
         """A load of these tasks. It runs ahead until caches are full of its bytes."""
         each = tasks[0].traffic().bytes_compulsory
         ahead = max(1, math.ceil(_CACHES * self._bench.far.whole.size / each))
-        return Load(self._bench.team, tuple(tasks), ahead, pause(share))
+        return Load(self._bench.team, tuple(tasks), ahead)
+
+    def _moved(self, load: Load, pause: float) -> float:
+        """GB/s of the load with this pause, beside the chase."""
+        beside = replace(load, pause=pause)
+        return beside.gbps(self._team.run(self._task, passes=_STEPS, load=beside))
 
     @property
     def _spin(self) -> Load:

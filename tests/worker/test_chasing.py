@@ -80,10 +80,32 @@ class Played:
         return Times(sum(steps), steps, (1.0,), (), 0, 0, load_passes=2, load_seconds=1e-3)
 
 
+def cores(number, allowed):
+    """The rate of so many cores, each 1 GB/s, that memory cuts at `allowed`."""
+    return lambda pause: min(number / (1 + pause), allowed)
+
+
+@pytest.mark.parametrize(("number", "allowed"), [(1, 10), (4, 4), (64, 16), (64, 3)])
+def test_a_load_moves_the_asked_share_of_its_full_rate(number, allowed):
+    """Also where a part of the cores saturates memory: with 64 cores and memory for 16, a pause of
+    three units, which would be 25 % of the time, still moves the full rate.
+    """
+    rate = cores(number, allowed)
+    found = chasing.pauses(rate)
+    assert list(found) == [25, 50, 75, 100] and not found[100]
+    for share, pause in found.items():
+        assert rate(pause) == pytest.approx(rate(0) * share / 100, rel=0.03)
+
+
+def test_pauses_end_where_the_library_ends_them():
+    assert chasing.pauses(lambda pause: 1.0)[25] <= 1000
+
+
 @pytest.fixture
 def chased(monkeypatch):
     """A bench and its chase, on the point's own CPU: nothing runs that would need another."""
     monkeypatch.setattr(chasing, "chaser", lambda machine, cpus, where: cpus[0])
+    monkeypatch.setattr(Chasing, "_moved", lambda self, load, pause: cores(1, 10)(pause))
     with Ground(default_library(), SMALL) as own, bench(DECODE, own) as found:
         yield found, Chasing(found)
 
