@@ -170,8 +170,8 @@ class Server:
 
 @dataclass(frozen=True, slots=True)
 class Attention:
-    """An engine's own attention over one layer of one sequence: a straight line over the context,
-    fitted to the times that a run has.
+    """An engine's own attention over one layer of one sequence, at the contexts that a run timed.
+    Between them the time is taken from a straight line.
     """
 
     dtype: Annotated[str, about("number format of K and V")]
@@ -184,9 +184,7 @@ class Attention:
     scale: Annotated[
         float, about("ratio: bytes per token and layer of this model over those that were timed")
     ]
-    start: Annotated[float, about("seconds: of a layer at context 0, where the line begins")]
-    slope: Annotated[float, about("seconds: that a layer takes longer for each 1,000 tokens")]
-    off: Annotated[float, about("share: largest distance of a measured time from the line")]
+    seconds: Annotated[tuple[float, ...], about("seconds: of a layer at each of these contexts")]
 
 
 @dataclass(frozen=True, slots=True)

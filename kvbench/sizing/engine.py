@@ -3,6 +3,7 @@
 a step = the weights' bytes over plain reads + for each layer the engine's own attention
 """
 
+from bisect import bisect_left
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
@@ -39,18 +40,33 @@ def line(contexts: Sequence[int], seconds: Sequence[float]) -> _Line:
     return float(start), float(slope)
 
 
+def between(context: float, contexts: Sequence[int], seconds: Sequence[float]) -> float:
+    """The time at `context`, by straight lines between neighbours. Outside, the line of the two
+    nearest goes on; but before the first context no time is below its share of the first time. A
+    single context: the time is proportional to tokens.
+    """
+    share = seconds[0] * context / contexts[0]
+    if len(contexts) == 1:
+        return share
+    last = min(max(bisect_left(contexts, context), 1), len(contexts) - 1)
+    (near, far), (low, high) = contexts[last - 1 : last + 1], seconds[last - 1 : last + 1]
+    time = low + (high - low) * (context - near) / (far - near)
+    return max(time, share if context < contexts[0] else 0.0)
+
+
 @dataclass(frozen=True, slots=True)
 class _Timed:
-    """Lines of time over context: of the medians, and of both ends of their intervals."""
+    """Seconds of a layer at each context: medians, and both ends of their intervals."""
 
     attention: Attention
-    lines: tuple[_Line, _Line, _Line]
+    seconds: tuple[tuple[float, ...], ...]
 
-    def seconds(self, decoder: Decoder) -> tuple[float, ...]:
+    def of(self, decoder: Decoder) -> tuple[float, ...]:
         """Seconds of attention in all layers. Layers with a window read only the window."""
+        contexts = self.attention.contexts
         return tuple(
-            sum(layers.count * (start + slope * layers.read) for layers in parts(decoder))
-            for start, slope in self.lines
+            sum(layers.count * between(layers.read, contexts, each) for layers in parts(decoder))
+            for each in self.seconds
         )
 
 
@@ -107,7 +123,7 @@ def _timed(decoder: Decoder, known: KnownMachine, name: str, dtypes: Sequence[st
         own = points if points is None else points[points["dtype"] == dtype]
         if own is None or own.empty:
             break
-        found.append(_line_of(replace(decoder, dtype=dtype), nearest(own, decoder, _NEAR), layout))
+        found.append(_timed_of(replace(decoder, dtype=dtype), nearest(own, decoder, _NEAR), layout))
     if found and len(found) == len(wanted):
         return found
     lacking = f"{wanted[len(found)]}, " if wanted else ""
@@ -118,17 +134,15 @@ def _timed(decoder: Decoder, known: KnownMachine, name: str, dtypes: Sequence[st
     )
 
 
-def _line_of(decoder: Decoder, points: pd.DataFrame, layout: str) -> _Timed:
-    """The line through an engine's times. Of several points at one context the fastest counts."""
+def _timed_of(decoder: Decoder, points: pd.DataFrame, layout: str) -> _Timed:
+    """An engine's times. Of several points at one context the fastest counts."""
     points = points.sort_values("seconds").drop_duplicates("context").sort_values("context")
     first, contexts = points.iloc[0], tuple(map(int, points["context"]))
     q_heads, kv_heads, head_dim = (int(first[n]) for n in ("q_heads", "kv_heads", "head_dim"))
     there = replace(decoder, q_heads=q_heads, kv_heads=kv_heads, head_dim=head_dim)
     scale = token_bytes(decoder) / token_bytes(there)
-    times = [scale * points[f"seconds{end}"] for end in ("", "_low", "_high")]
-    own, low, high = (line(contexts, each.tolist()) for each in times)
-    start, slope = own
-    off = max(abs((start + slope * t) / s - 1) for t, s in zip(contexts, times[0], strict=True))
+    times = (tuple(scale * points[f"seconds{end}"]) for end in ("", "_low", "_high"))
+    own, low, high = (tuple(map(float, each)) for each in times)
     found = Attention(
         dtype=decoder.dtype,
         layout=layout,
@@ -136,9 +150,7 @@ def _line_of(decoder: Decoder, points: pd.DataFrame, layout: str) -> _Timed:
         contexts=contexts,
         heads=(q_heads, kv_heads, head_dim),
         scale=scale,
-        start=start,
-        slope=_EACH * slope,
-        off=off,
+        seconds=own,
     )
     return _Timed(found, (own, low, high))
 
@@ -159,7 +171,7 @@ def _rows(
         level = known.regime(read + cache_bytes(decoder)).word
         reads = _reads(known, level)
         weights = [read / (rate * GB) for rate in (reads.median, reads.high, reads.low)]
-        own = timed.seconds(decoder)
+        own = timed.of(decoder)
         tokens, high, low = (1 / sum(both) for both in zip(weights, own, strict=True))
         row = Predicted(
             context=context,

@@ -121,16 +121,6 @@ def halved(dtype: str) -> float:
     return MIDDLE + (twice - near) / (far - near) * (LONG - MIDDLE)
 
 
-def below(dtype: str) -> float:
-    """Return the share by which explain's line lies below the time at the longest context that was
-    timed: through the origin, with the least squares of relative errors.
-    """
-    timed = {context: layers(dtype, context)[ENGINE] for context in (256, 2048, TIMED)}
-    rates = [context / seconds for context, seconds in timed.items()]
-    slope = sum(rates) / sum(rate**2 for rate in rates)
-    return 1 - slope * TIMED / timed[TIMED]
-
-
 def lost() -> tuple[str, str]:
     """Return the claim of the title, if it is true of both formats."""
     assert all(kept(dtype, LONG) < 0.5 for dtype in FORMATS)
@@ -273,17 +263,11 @@ SENTENCES: tuple[tuple[str, Callable[[], Iterable[Any]]], ...] = (
         ),
     ),
     (
-        "At {} tokens the line lies {}% below the time that was measured with f16, and {}% below it"
-        " with q8_0.",
-        lambda: (f"{TIMED:,}", *both(lambda dtype: percent(below(dtype)))),
-    ),
-    (
-        "takes {}% of a step at {} tokens with f16 and {}% with q8_0. It takes {}% and {}% of the"
-        " time that was added since {} tokens.",
+        "At {} tokens attention takes {}% of a step with f16 and {}% with q8_0. It takes {}% and"
+        " {}% of the time that was added since {} tokens.",
         lambda: (
-            percent(attention("f16") / step("f16", LONG)),
             f"{LONG:,}",
-            percent(attention("q8_0") / step("q8_0", LONG)),
+            *both(lambda dtype: percent(attention(dtype) / step(dtype, LONG))),
             *both(lambda dtype: percent(attention(dtype) / added(dtype))),
             SHORT,
         ),

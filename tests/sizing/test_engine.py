@@ -7,12 +7,13 @@ import json
 import math
 from dataclasses import replace
 
+import numpy as np
 import pytest
 
 from kvbench.analysis.measured.machines import profile
 from kvbench.checkpoint import find
 from kvbench.model import Sample
-from kvbench.sizing.engine import line
+from kvbench.sizing.engine import between, line
 from kvbench.sizing.known import known
 from kvbench.store import plain
 from results import engine
@@ -107,8 +108,8 @@ def test_the_kept_shapes_are_those_of_the_file_that_is_written():
 def test_a_prediction_is_weights_and_attention(model, planted, capsys):
     found = predicted(capsys, model, planted, "--context", "0,1k,2k,16k", "--dtype", "f16")
     (own,) = found["attention"]
-    assert own["contexts"] == [512, 2048, 8192] and own["scale"] == 1 and own["off"] < 1e-6
-    assert (own["start"], own["slope"]) == pytest.approx((START, 1000 * EACH))
+    assert own["contexts"] == [512, 2048, 8192] and own["scale"] == 1
+    assert own["seconds"] == pytest.approx([START + EACH * t for t in own["contexts"]])
     rows = found["rows"]
     assert [row["context"] for row in rows] == [0, 1024, 2048, 16384]
     for row in rows:
@@ -185,6 +186,19 @@ def test_one_context_does_not_tell_them_apart(model, planted, capsys):
         capsys, "explain", model, "--machine", planted, "--engine", "ggml", "--markdown", *options
     )
     assert "measure at another context" in page and page.count("```") == 4
+
+
+def test_times_lie_between_those_of_the_neighbours():
+    contexts, seconds = [512, 2048, 8192], [1e-3, 2e-3, 9e-3]
+    for context in (512, 700, 2048, 5000, 8192):
+        assert between(context, contexts, seconds) == pytest.approx(
+            np.interp(context, contexts, seconds)
+        )
+    assert between(14336, contexts, seconds) == pytest.approx(16e-3)
+    assert between(0, contexts, seconds) == pytest.approx(1e-3 - 1e-3 / 3)
+    assert between(256, contexts, [1e-3, 9e-3, 30e-3]) == pytest.approx(0.5e-3), "its share"
+    assert between(90000, contexts, [9e-3, 8e-3, 7e-3]) == 0, "no time is below nothing"
+    assert between(1024, [4096], [2.0]) == 0.5, "proportional"
 
 
 def test_a_line_of_one_context_goes_through_the_origin():
