@@ -21,6 +21,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from kvbench.analysis.ranks import discoveries, tails
 from kvbench.grouping import grouped
 from kvbench.model import Judged, Point
 from kvbench.model.verdict import (
@@ -93,7 +94,7 @@ class Difference(NamedTuple):
         """The probability with which the interval holds the true shift; without an interval, that
         of the range of all estimates.
         """
-        chances = _chances(*self.counts)
+        chances = tails(*self.counts)
         return 1 - 2 * float(max(chances[chances <= self.outside], default=chances[-1]))
 
     @property
@@ -225,15 +226,6 @@ def together(questions: Sequence[Any]) -> list[Any]:
     ]
 
 
-def discoveries(chances: Sequence[float]) -> list[float]:
-    """The chances, corrected by Benjamini and Hochberg. The correction also holds if the tests are
-    positively correlated, as those of one launch are.
-    """
-    from scipy.stats import false_discovery_control  # slow to load
-
-    return [float(chance) for chance in false_discovery_control(chances)] if chances else []
-
-
 def any_error(chances: Mapping[str, float]) -> dict[str, float]:
     """The chances by name, corrected by Hochberg: each is multiplied by the number of chances that
     are at least as large, and is at most the next larger corrected one.
@@ -321,7 +313,7 @@ def _estimates(*sides: np.ndarray) -> np.ndarray:
 def _difference(
     estimates: np.ndarray, counts: tuple[int, ...], outside: float = OUTSIDE
 ) -> Difference:
-    chances = _chances(*counts)
+    chances = tails(*counts)
     # a tie counts for neither direction
     slower, faster = chances[(estimates > 0).sum(-1)], chances[(estimates < 0).sum(-1)]
     middle, ends = np.median(estimates, axis=-1), _ends(estimates, chances, outside)
@@ -355,7 +347,7 @@ def _drawn(counts: tuple[int, ...], chance: float) -> tuple[np.ndarray, np.ndarr
 
     The test reaches it when enough estimates are above 0.
     """
-    found, enough = _normal(counts), np.flatnonzero(_chances(*counts) <= chance)
+    found, enough = _normal(counts), np.flatnonzero(tails(*counts) <= chance)
     missing = -found[:, -enough[0]] if len(enough) else np.full(len(found), math.nan)
     return missing, np.median(found, axis=-1)
 
@@ -363,44 +355,5 @@ def _drawn(counts: tuple[int, ...], chance: float) -> tuple[np.ndarray, np.ndarr
 @cache
 def _width(counts: tuple[int, ...]) -> float:
     """The median width of the intervals of _normal()'s draws. NaN if launches are too few."""
-    low, high = _ends(_normal(counts), _chances(*counts))
+    low, high = _ends(_normal(counts), tails(*counts))
     return float(np.median(high - low))
-
-
-@cache
-def _chances(*counts: int) -> np.ndarray:
-    """For each w, the chance that w or more of the estimates are above 0 if both sides are equal.
-
-    scipy computes it from samples, so one sample is made up for each w.
-    """
-    from scipy.stats import mannwhitneyu, wilcoxon  # slow to load
-
-    if len(counts) == 1:
-        found = wilcoxon(_signed(*counts), axis=1, alternative="greater", method="exact")
-    else:
-        found = mannwhitneyu(*_dealt(*counts), axis=1, alternative="greater", method="exact")
-    return np.asarray(np.minimum(found.pvalue, 1.0))
-
-
-def _signed(count: int) -> np.ndarray:
-    """For each w, values whose positive ranks sum to w: the largest ranks that fit."""
-    left = np.arange(count * (count + 1) // 2 + 1)
-    samples = np.empty((len(left), count))
-    for rank in range(count, 0, -1):
-        positive = left >= rank
-        samples[:, rank - 1] = np.where(positive, rank, -rank)
-        left = left - rank * positive
-    return samples
-
-
-def _dealt(base: int, head: int) -> tuple[np.ndarray, np.ndarray]:
-    """A made-up pair of sides, head first, for each value of the statistic: the number of pairs of
-    values in which head's lies above base's.
-
-    `full` of head's values lie above all of base's, one lies above `rest` of them, and the others
-    lie below all.
-    """
-    full, rest = (each[:, None] for each in np.divmod(np.arange(base * head + 1), base))
-    place = np.arange(head)
-    heads = np.where(place < full, base + 1 + place, np.where(place == full, rest + 0.5, -place))
-    return heads, np.broadcast_to(np.arange(1, base + 1), (len(heads), base))

@@ -9,7 +9,6 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 import pandas as pd
-from scipy.optimize import nnls
 
 from kvbench.errors import BadArgument
 from kvbench.model import Ceiling
@@ -32,6 +31,8 @@ def line(contexts: Sequence[int], seconds: Sequence[float]) -> _Line:
     """Fit a line: its start and slope, both at least 0, by least squares of the relative errors.
     With a single context, the line goes through the origin.
     """
+    from scipy.optimize import nnls  # slow to load
+
     times = np.array(seconds, dtype=float)
     rows = np.stack([np.ones_like(times), np.array(contexts, dtype=float)], axis=1)
     if len(set(contexts)) == 1:
