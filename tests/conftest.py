@@ -1,5 +1,6 @@
 """Fixtures for every test."""
 
+import gc
 import os
 import signal
 from functools import cache
@@ -11,6 +12,8 @@ from kvbench.results import load
 from tests.limits import advice
 
 RESULTS = Path(__file__).resolve().parents[1] / "results"
+
+gc.set_threshold(100_000, 50, 50)  # as for the program
 
 signal.signal(
     signal.SIGINT, signal.default_int_handler

@@ -4,10 +4,14 @@ or exits.
 main() imports whatever takes long to import: an interrupt during that leaves no traceback.
 """
 
+import gc
 import sys
 
 from kvbench.cli._signals import ignore_signals, leave, take_signals, was_interrupted
 from kvbench.errors import Exit
+
+# Garbage is collected less often than by default: a report takes a tenth less time.
+_COLLECTED = 100_000, 50, 50
 
 
 def main(arguments: list[str] | None = None) -> None:
@@ -15,6 +19,8 @@ def main(arguments: list[str] | None = None) -> None:
     goes on after this call; it gets its signal handlers back.
     """
     put_back = take_signals()
+    if arguments is None:
+        gc.set_threshold(*_COLLECTED)
     try:
         from kvbench.cli._program import run
 

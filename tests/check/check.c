@@ -1,6 +1,7 @@
-/* kvb-check [--isa NAME,...] [--refuses NAME,...] [--only TEST] [CASE-FILE...]: run every test, or
- * one, and the cases, on every tier that runs here or on the named ones; check that others are
- * refused. Exits with 1 if a test fails, with 2 if a named tier does not run. */
+/* kvb-check [--isa NAME,...] [--refuses NAME,...] [--only TEST] [--skip TEST] [CASE-FILE...]: run
+ * every test, or one, or all but one, and the cases, on every tier that runs here or on the named
+ * ones; check that others are refused. Exits with 1 if a test fails, with 2 if a named tier does
+ * not run. */
 #include "check.h"
 
 #include <math.h>
@@ -150,25 +151,29 @@ static const struct {
              {"runs", check_runs},     {"anew", check_anew},           {"sums", check_sums},
              {"moves", check_moves},   {"series", check_series},       {"queries", check_queries},
              {"beside", check_beside}};
+enum { TESTS = sizeof tests / sizeof *tests };
 
-/* Run all tests, or only the named one. Returns how many were run. */
-static int run_tests(const char *only)
+/* Return the place of the named test, the number of tests if there is none, or -1 without a name. */
+static int place_of(const char *name)
 {
-    int run = 0;
-    for (size_t i = 0; i < sizeof tests / sizeof *tests; i++)
-        if (!only || !strcmp(only, tests[i].name)) {
-            tests[i].run();
-            run++;
-        }
-    return run;
+    int i = 0;
+    while (name && i < TESTS && strcmp(name, tests[i].name))
+        i++;
+    return name ? i : -1;
 }
 
-enum { ISA, REFUSES, ONLY, OPTIONS };
+static int refuse_test(const char *name)
+{
+    fprintf(stderr, "kvb-check: there is no test %s\n", name);
+    return 2;
+}
+
+enum { ISA, REFUSES, ONLY, SKIP, OPTIONS };
 
 /* Return the index of the first argument that is not an option, or 0 if an option is wrong. */
 static int take_options(int argc, char **argv, char *options[OPTIONS])
 {
-    static const char *const names[OPTIONS] = {"--isa", "--refuses", "--only"};
+    static const char *const names[OPTIONS] = {"--isa", "--refuses", "--only", "--skip"};
     int at = 1;
     for (; at < argc && !strncmp(argv[at], "--", 2); at += 2) {
         int i = 0;
@@ -186,19 +191,21 @@ int main(int argc, char **argv)
     char *options[OPTIONS] = {NULL};
     int first = take_options(argc, argv, options);
     if (!first) {
-        fputs(
-            "usage: kvb-check [--isa NAME,...] [--refuses NAME,...] [--only TEST] [CASE-FILE...]\n",
-            stderr);
+        fputs("usage: kvb-check [--isa NAME,...] [--refuses NAME,...] [--only TEST] [--skip TEST]"
+              " [CASE-FILE...]\n",
+              stderr);
         return 2;
     }
     const char *absent = choose_tiers(options[ISA]);
     if (absent)
         return refuse_isa(absent);
+    const int only = place_of(options[ONLY]), skip = place_of(options[SKIP]);
+    if (only == TESTS || skip == TESTS)
+        return refuse_test(options[only == TESTS ? ONLY : SKIP]);
     check_refused(options[REFUSES]);
-    if (!run_tests(options[ONLY])) {
-        fprintf(stderr, "kvb-check: there is no test %s\n", options[ONLY]);
-        return 2;
-    }
+    for (int i = 0; i < TESTS; i++)
+        if (only < 0 ? i != skip : i == only)
+            tests[i].run();
     for (int i = first; i < argc; i++)
         check_replay(argv[i]);
     teams_close();
