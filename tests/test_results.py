@@ -95,7 +95,7 @@ def shipped():
 
 def test_a_run_says_what_it_is(shipped):
     assert repr(shipped).startswith(
-        "<kvbench run 20261129-172606-388c of quick: 71 points in 14 launches, "
+        "<kvbench run 20261129-203904-4af9 of quick: 71 points in 14 launches, "
     )
 
 

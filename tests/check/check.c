@@ -153,7 +153,7 @@ static const struct {
              {"beside", check_beside}};
 enum { TESTS = sizeof tests / sizeof *tests };
 
-/* Return the place of the named test, the number of tests if there is none, or -1 without a name. */
+/* Return the place of the named test, TESTS if there is none, or -1 without a name. */
 static int place_of(const char *name)
 {
     int i = 0;

@@ -58,6 +58,7 @@ README = (
     Sentence(
         "virtual machine with {} cores of a Zen 4", lambda: [word(sources.cores("zen4-kvm-2"))]
     ),
+    constant("limit: the share that reaches {}%", percent(CLOSE)),
     Sentence("Llama-3-8B, {:,} tokens, {} sequence, all cores", sources.score_workload),
     Sentence("Python {} or newer", sources.python),
     constant(

@@ -300,13 +300,14 @@ ANSWERS = {
         lambda: (
             of_kept_run(r"\*\*L3: [\d.]+ GB/s\*\* .*?x \([\d. to]+\) (plain reads of memory),"),
             of_kept_run(r"\*\*(Does L3 help\?): .*?\*\*"),
-            of_kept_run(r"Does L3 help\?: .*?\*\* (speed of a decode of one layer .*?):"),
+            of_kept_run(r"Does L3 help\?: .*?: a layer that (stays in L3) decodes"),
+            of_kept_run(r"decodes [\d.]+x \([\d. to]+\) as fast as (from memory, same rounds)"),
         ),
         (
             "plain reads of memory",
             "Does L3 help?",
-            "speed of a decode of one layer that stays in L3, over the same decode from memory,"
-            " same rounds",
+            "stays in L3",
+            "from memory, same rounds",
         ),
     ),
     "the roofline": (placed, True),

@@ -27,7 +27,7 @@ _LIMITS = {  # a word of each place to one of all
     "not measured": "unknown",
     "neither memory nor the core alone": "neither",
     "neither": "neither",
-    "none reached": "neither",
+    "none": "neither",
     "reads of its rows": "reads of its rows",
     "reads of its own rows": "reads of its rows",
     "reads": "reads of its rows",

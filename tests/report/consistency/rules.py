@@ -201,7 +201,7 @@ def tile_quotient(report: Report) -> Iterator[Conflict]:
     memory = [number(text) for title, text in report.tiles.items() if title.startswith("Memory")]
     for title, text in report.tiles.items():
         found = re.search(rf"^({NUMBER}) GB/s; .*?({NUMBER})x \(?([^)]*)\)?", text)
-        beside = re.search(rf"beside (?:\w+ ){{0,6}}({NUMBER}) GB/s", text)
+        beside = re.search(rf"same rounds \(({NUMBER}) GB/s\)", text)
         if title.startswith("L3") and found and memory and memory[0]:
             rate, (read, _) = number(found[1])[0], number(beside[1]) if beside else memory[0]
             if not _within(found[3], rate / read):

@@ -80,7 +80,7 @@ TILES = [
     ("Does L3 help?", with_("l3", helps=replace(HELPS, state=State.LEVEL)), "no clear gain | "),
     ("Does L3 help?", with_("l3", helps=replace(HELPS, state=State.OPEN)), "not decided | "),
     ("Does L3 help?", with_("l3", helps=UNTESTED), "not tested | no decode of this run lies in L3"),
-    ("What limits", ANSWERS, "by dtype | reads: i8; core: q4_0; memory: f16"),
+    ("What limits", ANSWERS, "by dtype | memory: f16; reads: i8; core: q4_0"),
     ("What limits", with_("decodes", rows=ANSWERS.decodes.rows[:1]), "reads | all dtypes"),
     ("What limits", with_("decodes", rows=()), "not measured | "),
     ("L3", with_("reads", l3_rate=CLOSED), "8 threads have more private cache than L3"),
