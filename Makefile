@@ -150,10 +150,10 @@ build/emulated/kvb-check: $(VENV)/tested $(C_SOURCES) $(wildcard tests/check/emu
 check-sanitize: build/sanitize/kvb-check build/cases
 	$< build/cases/*
 
-# SKIP=threads leaves out a test that takes a minute in an emulator.
+# NEON_SKIP=threads leaves out a test that takes a minute in an emulator.
 check-neon: build/neon/kvb-check build/cases
 	qemu-aarch64 -cpu cortex-a57 $< --isa scalar,neon --refuses $(call LIST,$(COMMA),$(GCC_SVE)) \
-	  $(SKIP:%=--skip %) build/cases/*
+	  $(NEON_SKIP:%=--skip %) build/cases/*
 
 # A vector length runs the tier of that length and no other; lengths are in bytes. Length 16 runs
 # neon with dot products, which the cortex-a57 lacks. ONLY=codes leaves out most built-in tests,

@@ -50,6 +50,7 @@ def discoveries(chances: Sequence[float]) -> list[float]:
     rank, and at most the next larger corrected one. The correction also holds if the tests are
     positively correlated, as those of one launch are.
     """
+    assert not np.isnan(chances).any(), "a chance is missing"
     adjusted, least = [0.0] * len(chances), 1.0
     order = sorted(range(len(chances)), key=chances.__getitem__)
     for rank in range(len(order), 0, -1):

@@ -88,6 +88,8 @@ def short(found: Findings, whole: bool = True) -> list[str]:
         lines += [*([""] if whole else ()), *each.lines]
         if each.rule and whole:
             lines += wrapped([each.rule])
+    if own.decodes.rows and not whole:
+        lines += wrapped([said("first", "beside", own.decodes.fastest)])
     failed = summary(found)
     return [*lines, *(["", *_heading(failed)] if failed.failed else ())]
 

@@ -149,7 +149,7 @@ def points(found: Findings) -> Sheet:
         "witness": ("witness", lambda name: WITNESS.get(Role.of(name).kind) or str(name)),
         "% of core speed": ("core_fraction", share),
         "FLOP/byte": ("ai", number),
-        "what limits": ("bound", str),
+        "what limits": ("bound", lambda word: words("first", "bound", word)),
         "times as fast as from memory": ("l3_gain", _times),
         "notes": (_notes, str),
     }

@@ -43,8 +43,8 @@ def line(contexts: Sequence[int], seconds: Sequence[float]) -> _Line:
 
 def between(context: float, contexts: Sequence[int], seconds: Sequence[float]) -> float:
     """The time at `context`, by straight lines between neighbours. Outside, the line of the two
-    nearest goes on; but before the first context no time is below its share of the first time. A
-    single context: the time is proportional to tokens.
+    nearest goes on; but no time is below its share of the first time, nor, beyond the last context,
+    below the last. A single context: the time is proportional to tokens.
     """
     share = seconds[0] * context / contexts[0]
     if len(contexts) == 1:
@@ -52,11 +52,13 @@ def between(context: float, contexts: Sequence[int], seconds: Sequence[float]) -
     last = min(max(bisect_left(contexts, context), 1), len(contexts) - 1)
     (near, far), (low, high) = contexts[last - 1 : last + 1], seconds[last - 1 : last + 1]
     time = low + (high - low) * (context - near) / (far - near)
-    return max(time, share if context < contexts[0] else 0.0)
+    if contexts[0] <= context <= contexts[-1]:
+        return time
+    return max(time, share if context < contexts[0] else seconds[-1])
 
 
 @dataclass(frozen=True, slots=True)
-class _Timed:
+class Timed:
     """Seconds of a layer at each context: medians, and both ends of their intervals."""
 
     attention: Attention
@@ -64,11 +66,19 @@ class _Timed:
 
     def of(self, decoder: Decoder) -> tuple[float, ...]:
         """Seconds of attention in all layers. Layers with a window read only the window."""
+        every = [(layers.count, self.of_a_layer(layers.read)) for layers in parts(decoder)]
+        return tuple(sum(count * own[end] for count, own in every) for end in range(3))
+
+    def of_a_layer(self, context: int) -> tuple[float, ...]:
+        """Outside the timed contexts, both ends are as far from the median, as a ratio, as at the
+        nearest one: lines through the ends alone could cross.
+        """
         contexts = self.attention.contexts
-        return tuple(
-            sum(layers.count * between(layers.read, contexts, each) for layers in parts(decoder))
-            for each in self.seconds
-        )
+        if contexts[0] <= context <= contexts[-1]:
+            return tuple(between(context, contexts, each) for each in self.seconds)
+        nearest = 0 if context < contexts[0] else -1
+        time = between(context, contexts, self.seconds[0])
+        return tuple(time * each[nearest] / self.seconds[0][nearest] for each in self.seconds)
 
 
 def predict(
@@ -114,12 +124,12 @@ def predict(
     return replace(found, engine=Engine(name, _MOST, lines, shown, apart))
 
 
-def _timed(decoder: Decoder, known: KnownMachine, name: str, dtypes: Sequence[str]) -> list[_Timed]:
+def _timed(decoder: Decoder, known: KnownMachine, name: str, dtypes: Sequence[str]) -> list[Timed]:
     layout, points = peer(name).kind.kept, known.peers
     if points is not None:
         points = points[(points["engine"] == name) & (points["layout"] == layout)]
     wanted = dtypes or (() if points is None else sorted(set(points["dtype"])))
-    found = list[_Timed]()
+    found = list[Timed]()
     for dtype in wanted:
         own = points if points is None else points[points["dtype"] == dtype]
         if own is None or own.empty:
@@ -135,7 +145,7 @@ def _timed(decoder: Decoder, known: KnownMachine, name: str, dtypes: Sequence[st
     )
 
 
-def _timed_of(decoder: Decoder, points: pd.DataFrame, layout: str) -> _Timed:
+def _timed_of(decoder: Decoder, points: pd.DataFrame, layout: str) -> Timed:
     """An engine's times. Of several points at one context the fastest counts."""
     points = points.sort_values("seconds").drop_duplicates("context").sort_values("context")
     first, contexts = points.iloc[0], tuple(map(int, points["context"]))
@@ -153,13 +163,13 @@ def _timed_of(decoder: Decoder, points: pd.DataFrame, layout: str) -> _Timed:
         scale=scale,
         seconds=own,
     )
-    return _Timed(found, (own, low, high))
+    return Timed(found, (own, low, high))
 
 
 def _rows(
     found: Explained,
     known: KnownMachine,
-    timed: _Timed,
+    timed: Timed,
     contexts: Sequence[int],
     reached: dict[int, float],
 ) -> list[Predicted]:

@@ -8,6 +8,7 @@ import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from functools import partial
+from statistics import median
 from typing import TypeGuard, cast
 
 from kvbench.errors import Refused, Unsupported
@@ -42,9 +43,10 @@ _CACHES = 1 / 4  # of the memory that no cache holds: as many bytes as all cache
 # takes about 0.1 ms.
 _NEAR, _TURNS = 16 << 10, 2048
 _FIRST, _LAST = -1, 1  # places in a round
-# Pauses: steps of the chase in a measurement of the rate, most measurements for a share, how far
-# from the share a rate may be, and the longest pause, in times of a unit.
-_STEPS, _TRIES, _CLOSE, _LONGEST = 32, 4, 0.03, 1000.0
+# Pauses: steps of the chase in a measurement of a rate, measurements of the full rate, most
+# measurements for a share, how far from the share a rate may be, and the longest pause, in times of
+# a unit.
+_STEPS, _FULL, _TRIES, _CLOSE, _LONGEST = 32, 3, 4, 0.03, 1000.0
 _LACKS = {
     NODE: ("the point leaves no core of its NUMA nodes free for a chase", "use fewer --threads"),
     REMOTE: ("no other NUMA node has a core that may chase", "use chase node"),
@@ -56,19 +58,22 @@ def pauses(moved: Callable[[float], float]) -> dict[int, float]:
     """The pause for each share of the full rate. `moved`: measures the rate with a pause.
 
     A pause is a multiple of a unit's time, and units take longer if memory is saturated. So each
-    pause is corrected by the rate that it gave. The smallest share comes first: its units take the
-    least time, and the time of others is close to that of the share before.
+    pause is corrected by the rate that it gave, and the one that came nearest counts. The smallest
+    share comes first: its units take the least time, and the time of others is close to that of the
+    share before. No share pauses longer than a smaller one.
     """
-    full = freely = moved(0.0)  # freely: the rate without pauses, with units as long as the last
-    found = {}
+    full = freely = median(moved(0.0) for _ in range(_FULL))
+    found, most = dict[int, float](), _LONGEST
     for share in SHARES[:-1]:
-        wanted = full * share / 100
+        wanted, tried = full * share / 100, dict[float, float]()
         for _ in range(_TRIES):
-            found[share] = min(max(freely / wanted - 1, 0.0), _LONGEST)
-            rate = moved(found[share])
-            if abs(rate / wanted - 1) <= _CLOSE:
+            pause = min(max(freely / wanted - 1, 0.0), most)
+            rate = moved(pause)
+            tried[pause] = abs(rate / wanted - 1)
+            if tried[pause] <= _CLOSE:
                 break
-            freely = rate * (1 + found[share])
+            freely = rate * (1 + pause)  # the rate without pauses, if units stayed as long
+        found[share] = most = min(tried, key=tried.__getitem__)
     return {**found, SHARES[-1]: 0.0}
 
 

@@ -15,12 +15,12 @@ from kvbench.analysis.judge import (
     Question,
     any_error,
     apart,
-    discoveries,
     fewest,
     paired,
     together,
     whole,
 )
+from kvbench.analysis.ranks import discoveries
 from kvbench.model import Judged
 from kvbench.model.verdict import (
     CONTAMINATED,
@@ -191,6 +191,9 @@ def test_questions_are_corrected_together():
     assert (
         discoveries([0.01, 0.04, 0.5]) == pytest.approx([0.03, 0.06, 0.5]) and discoveries([]) == []
     )
+    for count in (1, 2, 7, 40):
+        chances = np.round(DRAW.uniform(0, 1, count) ** 3, 2)  # some are equal, some 0
+        assert discoveries(list(chances)) == pytest.approx(list(false_discovery_control(chances)))
 
 
 def test_any_error_is_hochbergs():

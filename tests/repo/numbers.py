@@ -58,11 +58,11 @@ README = (
     Sentence(
         "virtual machine with {} cores of a Zen 4", lambda: [word(sources.cores("zen4-kvm-2"))]
     ),
-    constant("limit: the share that reaches {}%", percent(CLOSE)),
+    constant("`limit`: the share that surely reaches {}%", percent(CLOSE)),
     Sentence("Llama-3-8B, {:,} tokens, {} sequence, all cores", sources.score_workload),
     Sentence("Python {} or newer", sources.python),
     constant(
-        "is this commit slower? Exit code {}: yes. {}: not clear. {}: no.",
+        "is the new build of my engine slower? Exit code {}: yes. {}: not clear. {}: no.",
         *map(int, (Exit.FAILED, Exit.UNCLEAR, Exit.FINE)),
     ),
     Sentence(

@@ -266,7 +266,7 @@ def test_engines_are_those_of_the_journal(parts):
 
 def reached(cell):
     """The per cent of a read that a cell states."""
-    return int(re.search(r"<sub>(\d+)% of a read</sub>$", cell)[1])
+    return int(re.search(r"<sub>(\d+)% of read speed</sub>$", cell)[1])
 
 
 def test_the_table_of_engines_says_what_it_is_of(parts):

@@ -13,7 +13,8 @@ import pytest
 from kvbench.analysis.measured.machines import profile
 from kvbench.checkpoint import find
 from kvbench.model import Sample
-from kvbench.sizing.engine import between, line
+from kvbench.model.explained import Attention
+from kvbench.sizing.engine import Timed, between, line
 from kvbench.sizing.known import known
 from kvbench.store import plain
 from results import engine
@@ -197,8 +198,20 @@ def test_times_lie_between_those_of_the_neighbours():
     assert between(14336, contexts, seconds) == pytest.approx(16e-3)
     assert between(0, contexts, seconds) == pytest.approx(1e-3 - 1e-3 / 3)
     assert between(256, contexts, [1e-3, 9e-3, 30e-3]) == pytest.approx(0.5e-3), "its share"
-    assert between(90000, contexts, [9e-3, 8e-3, 7e-3]) == 0, "no time is below nothing"
+    assert between(90000, contexts, [9e-3, 8e-3, 7e-3]) == 7e-3, "not below the last"
     assert between(1024, [4096], [2.0]) == 0.5, "proportional"
+
+
+def test_the_ends_lie_around_the_median_far_outside():
+    """Lines through the ends alone would cross: at 131,072 tokens the low end is above the high."""
+    ends = [1.1, 3.6, 12.0], [1.0, 3.0, 11.8], [1.2, 4.6, 12.2]
+    own = Attention("f16", "position", "thp", (512, 2048, 8192), (4, 2, 64), 1.0, tuple(ends[0]))
+    found = Timed(own, tuple(map(tuple, ends)))
+    for context in (1, 511, 512, 1000, 8192, 8193, 131072):
+        middle, low, high = found.of_a_layer(context)
+        assert low < middle < high
+    middle, low, high = found.of_a_layer(131072)
+    assert (low / middle, high / middle) == pytest.approx((11.8 / 12, 12.2 / 12))
 
 
 def test_a_line_of_one_context_goes_through_the_origin():

@@ -25,13 +25,14 @@ from kvbench.analysis.answers.answer import Answer, Basis, Figure, Held, Reason,
 from kvbench.analysis.answers.workload import Workload
 from kvbench.analysis.differs.betweens import BETWEEN, FAR, NOTHING, betweens
 from kvbench.analysis.differs.contrasts import CONTRAST, RATIO, Row, contrasts, row_of
-from kvbench.analysis.judge import FASTER, LIMITS, SLOWER, discoveries
+from kvbench.analysis.judge import FASTER, LIMITS, SLOWER
 from kvbench.analysis.measured.chases import chased
 from kvbench.analysis.measured.columns import BY_COLUMN, table
 from kvbench.analysis.measured.families import alone
 from kvbench.analysis.measured.members import Beside, beside_one, beside_plain
 from kvbench.analysis.measured.rates import by_point, measured
 from kvbench.analysis.measured.steps import whole
+from kvbench.analysis.ranks import discoveries
 from kvbench.model import ROTATED, Contrast, Point, Record, Tuned
 from kvbench.model.masks import CHAIN
 from kvbench.model.point import STEP

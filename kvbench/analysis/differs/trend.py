@@ -28,7 +28,8 @@ from typing import Annotated, Any
 import numpy as np
 
 from kvbench.analysis.judge import LIMITS as JUDGED
-from kvbench.analysis.judge import apart, discoveries, groups
+from kvbench.analysis.judge import apart, groups
+from kvbench.analysis.ranks import discoveries
 from kvbench.errors import Unsupported
 from kvbench.intervals import MAD, scatter
 from kvbench.model import Point

@@ -9,8 +9,9 @@ from typing import Annotated
 
 import numpy as np
 
-from kvbench.analysis.judge import FASTER, LIMITS, discoveries, paired
+from kvbench.analysis.judge import FASTER, LIMITS, paired
 from kvbench.analysis.measured.estimates import Estimate
+from kvbench.analysis.ranks import discoveries
 from kvbench.grouping import grouped
 from kvbench.model import Machine, Point, Record, Role, Sample
 from kvbench.model.annotated import about

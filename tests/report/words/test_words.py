@@ -72,15 +72,15 @@ TILES = [
      " that stays in L3 decodes 1.31x (1.26 to 1.43) as fast as from memory, same rounds"),
     ("Does L3 help?", with_("l3", gains=(replace(ANSWERS.l3.gains[0], layouts=3, middle=True),)),
      "2,048 tokens, layout head, the middle of 3): a layer"),
-    ("Does L3 help?", BETWEEN, "1.31x as fast, after other reads 1.01x | f16, 4 query"),
+    ("Does L3 help?", BETWEEN, "not after other reads | f16, 4 query"),
     ("Does L3 help?", BETWEEN, "same rounds; after a layer's q4_0 weights (117 MiB) were read in"
      " between, 1.01x (0.98 to 1.04)"),
     ("Does L3 help?", with_("l3", families=(replace(FAMILY, left=FAMILY.left[:2]),)),
-     "1.31x as fast, after other reads 1.14x | "),
+     "1.14x as fast after other reads | "),
     ("Does L3 help?", with_("l3", helps=replace(HELPS, state=State.LEVEL)), "no clear gain | "),
     ("Does L3 help?", with_("l3", helps=replace(HELPS, state=State.OPEN)), "not decided | "),
     ("Does L3 help?", with_("l3", helps=UNTESTED), "not tested | no decode of this run lies in L3"),
-    ("What limits", ANSWERS, "by dtype | memory: f16; reads: i8; core: q4_0"),
+    ("What limits", ANSWERS, "memory, for 1 of 3 dtypes | memory: f16; reads: i8; core: q4_0"),
     ("What limits", with_("decodes", rows=ANSWERS.decodes.rows[:1]), "reads | all dtypes"),
     ("What limits", with_("decodes", rows=()), "not measured | "),
     ("L3", with_("reads", l3_rate=CLOSED), "8 threads have more private cache than L3"),
@@ -144,7 +144,8 @@ SENTENCES = {
     ],
     "step": [
         "A step takes as long as its parts: 1.00 (0.98 to 1.03) (llama-3-8b, i8 head, 4,096",
-        "4 GiB of weights: 100 ms, 10 tokens/s a sequence). Of 2 other steps none do so;",
+        "4 GiB of weights: 100 ms, 10 tokens/s a sequence). Of 2 other steps none take as long as"
+        " their parts;",
         "f16 head, 512 tokens, no weights: 1.06 (1.04 to 1.08), its decodes take 1.06 times as long"
         " within it as alone, which adds 5% of the time of all parts: alone their bytes stay in",
     ],
