@@ -11,6 +11,7 @@ from kvbench.analysis.judge import COVERAGE as CERTAIN
 from kvbench.analysis.means.beside import Rule
 from kvbench.analysis.measured.ceilings import COVERAGE
 from kvbench.report.sheet import Cell, Columns, Sheet, sheet
+from kvbench.report.words import said
 from kvbench.report.words.phrases import bare, ends, narrow
 
 NOTHING = Answer.untested("", Reason.NOT_MEASURED)
@@ -48,6 +49,18 @@ def told(name: str) -> tuple[Callable[[Mapping[str, Any]], Cell | None], Callabl
     def read(row: Mapping[str, Any]) -> Cell | None:
         found = row[name]
         return Cell(narrow(found), found.value) if found else None
+
+    return read, str
+
+
+def worded(
+    name: str, topic: str, macro: str
+) -> tuple[Callable[[Mapping[str, Any]], Cell], Callable[[Any], str]]:
+    """A column: a fact in the words of a macro, by which the column is also sorted."""
+
+    def read(row: Mapping[str, Any]) -> Cell:
+        found = said(topic, macro, row[name])
+        return Cell(found, found)
 
     return read, str
 

@@ -2,7 +2,7 @@
 
 from kvbench.analysis.answers import Answers
 from kvbench.analysis.means.findings import Findings
-from kvbench.report.cells import NOTHING, answered, texts, titled, within
+from kvbench.report.cells import NOTHING, answered, texts, titled, within, worded
 from kvbench.report.sheet import Columns, Sheet, plain, sheet
 from kvbench.report.words import said as words
 from kvbench.report.words.phrases import narrow
@@ -45,7 +45,7 @@ def queries(found: Findings) -> Sheet:
         "times as long as one query": answered("times"),
         "interval": (lambda row: within(row["times"]), str),
         "core time, likewise": answered("core", narrow),
-        "what limits": ("limit", lambda answer: words("first", "limit", answer)),
+        "what limits": worded("limit", "first", "limit"),
         "verdict": (lambda row: str(row["worth"]), str),
     }
     rows = [

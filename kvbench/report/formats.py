@@ -6,7 +6,7 @@ from typing import Any
 from kvbench.analysis.answers import Answers
 from kvbench.analysis.answers.mixed import Mixed, Other
 from kvbench.analysis.means.findings import Findings
-from kvbench.report.cells import NOTHING, answered, texts, titled, within
+from kvbench.report.cells import NOTHING, answered, texts, titled, within, worded
 from kvbench.report.sheet import Cell, Columns, Sheet, plain, sheet
 from kvbench.report.words import said as words
 from kvbench.report.words.phrases import narrow
@@ -25,7 +25,7 @@ def mixed(found: Answers) -> Sheet:
         "over K's format": answered(Other.K, narrow),
         "over V's format": answered(Other.V, narrow),
         "over by token": answered(Other.BY_TOKEN, narrow),
-        "what limits": ("limit", lambda answer: words("first", "limit", answer)),
+        "what limits": worded("limit", "first", "limit"),
         **{
             f"format error, % of the output, {keys} keys": (_format_error(keys), percent)
             for keys in kinds

@@ -5,7 +5,7 @@ from typing import Any
 
 from kvbench.analysis.answers import Answers
 from kvbench.analysis.answers.latency import Latency, Place
-from kvbench.report.cells import answered, texts, titled, told
+from kvbench.report.cells import answered, texts, titled, told, worded
 from kvbench.report.sheet import Columns, Sheet, plain, sheet
 from kvbench.report.words import said as words
 from kvbench.report.words.phrases import level, narrow
@@ -20,7 +20,7 @@ def chases(found: Answers) -> Sheet:
         "idle, ns": told("idle"),
         "times idle": answered("busy", narrow),
         "times plain reads": answered("alike", narrow),
-        "against plain reads": ("alike", lambda answer: words("latency", "verdict", answer)),
+        "against plain reads": worded("alike", "latency", "verdict"),
         "% of its rate alone": answered("slowed", lambda found: narrow(found).replace("%", "")),
         **plain("threads"),
         "context": ("context", "{:,}".format),

@@ -13,7 +13,7 @@ from kvbench.analysis.measured.machines import ceiling_row
 from kvbench.analysis.measured.tails import stretched
 from kvbench.model import Ceiling, Check, Machine, Role, Skip
 from kvbench.model.tuning import PARTS
-from kvbench.report.cells import NOTHING, answered, texts, titled, within
+from kvbench.report.cells import NOTHING, answered, texts, titled, within, worded
 from kvbench.report.drafts import queries
 from kvbench.report.formats import costs
 from kvbench.report.latency import idle, loaded
@@ -46,7 +46,7 @@ def dtypes(found: Answers) -> Sheet:
         "% of memory read": answered("memory", narrow),
         "% of its rows' read": answered("rows", narrow),
         "% of core speed": answered("core", narrow),
-        "what limits": ("limit", lambda answer: words("first", "limit", answer)),
+        "what limits": worded("limit", "first", "limit"),
         **{f"format error, {name} keys": (_error_of(name), _error) for name in kinds},
         "kernel error": ("kernel_error", _error),
     }
@@ -69,9 +69,9 @@ def steps(found: Answers) -> Sheet:
         "of the batch": answered("tokens"),
         "% of memory read": answered("memory", narrow),
         "step over parts": answered("whole", narrow),
-        "why": ("whole", lambda answer: words("step", "note", answer)),
+        "why": worded("whole", "step", "note"),
         **{f"% {name}": (_share_of(name), str) for name in kinds},
-        "what limits": ("limit", lambda answer: words("first", "limit", answer)),
+        "what limits": worded("limit", "first", "limit"),
         "p50": answered("p50"),
         "p99": answered("p99"),
         **plain("layout"),
@@ -149,7 +149,7 @@ def points(found: Findings) -> Sheet:
         "witness": ("witness", lambda name: WITNESS.get(Role.of(name).kind) or str(name)),
         "% of core speed": ("core_fraction", share),
         "FLOP/byte": ("ai", number),
-        "what limits": ("bound", lambda word: words("first", "bound", word)),
+        "what limits": worded("bound", "first", "bound"),
         "times as fast as from memory": ("l3_gain", _times),
         "notes": (_notes, str),
     }

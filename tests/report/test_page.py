@@ -33,6 +33,12 @@ def test_the_order(report):
     assert places == sorted(places)
 
 
+def test_columns_are_sorted_by_numbers_and_words(report):
+    """Not by the parts of a fact, such as Answer(question=...)."""
+    orders = re.findall(r'data-order="([^"]*)"', (report / "index.html").read_text())
+    assert len(orders) > 100 and not [each for each in orders if "(" in each and "=" in each]
+
+
 def test_it_needs_nothing_else(report):
     page = (report / "index.html").read_text()
     assert not re.search(r"""(?:src|href)=["'](?!#|data:text/csv)""", page)
