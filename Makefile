@@ -17,7 +17,7 @@ sweep: $(VENV)/installed
 
 # Three workers for two cores: tests spend a third of their time waiting for processes and clocks.
 test: prerequisites-test $(VENV)/tested
-	@$(call SAY,tests: about ten minutes on two free cores)
+	@$(call SAY,tests: about twelve minutes on two free cores)
 	$(BIN)/python -m pytest -n 3 --dist loadfile
 
 # Prints the next step on a line of its own, with minutes and seconds since make began.

@@ -185,6 +185,9 @@ class Attention:
         float, about("ratio: bytes per token and layer of this model over those that were timed")
     ]
     seconds: Annotated[tuple[float, ...], about("seconds: of a layer at each of these contexts")]
+    start: Annotated[float, about("seconds: at context 0, of a line fitted to these times")]
+    slope: Annotated[float, about("seconds: that this line adds for each 1,000 tokens")]
+    off: Annotated[float, about("share: largest distance of a measured time from this line")]
 
 
 @dataclass(frozen=True, slots=True)

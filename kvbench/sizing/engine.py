@@ -154,6 +154,7 @@ def _timed_of(decoder: Decoder, points: pd.DataFrame, layout: str) -> Timed:
     scale = token_bytes(decoder) / token_bytes(there)
     times = (tuple(scale * points[f"seconds{end}"]) for end in ("", "_low", "_high"))
     own, low, high = (tuple(map(float, each)) for each in times)
+    start, slope = line(contexts, own)
     found = Attention(
         dtype=decoder.dtype,
         layout=layout,
@@ -162,6 +163,9 @@ def _timed_of(decoder: Decoder, points: pd.DataFrame, layout: str) -> Timed:
         heads=(q_heads, kv_heads, head_dim),
         scale=scale,
         seconds=own,
+        start=start,
+        slope=_EACH * slope,
+        off=max(abs((start + slope * t) / s - 1) for t, s in zip(contexts, own, strict=True)),
     )
     return Timed(found, (own, low, high))
 

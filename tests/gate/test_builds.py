@@ -300,7 +300,9 @@ def test_a_failed_build_says_why(tree, cache):
     assert "kernels/answer.c:1:" in str(caught.value) and "nothing" in str(caught.value)
     (log,) = cache.glob("*.log")
     assert str(log) in caught.value.hint and "answer.c" in log.read_text()
-    (tree / "kernels" / "CMakeLists.txt").write_text('message(FATAL_ERROR "no luck today")\n')
+    (tree / "kernels" / "CMakeLists.txt").write_text(
+        'project(answer C)\nmessage(FATAL_ERROR "no luck today")\n'
+    )
     with pytest.raises(BadLibrary, match="no luck today"):
         build(".", tree)
 

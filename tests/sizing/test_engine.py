@@ -111,6 +111,8 @@ def test_a_prediction_is_weights_and_attention(model, planted, capsys):
     (own,) = found["attention"]
     assert own["contexts"] == [512, 2048, 8192] and own["scale"] == 1
     assert own["seconds"] == pytest.approx([START + EACH * t for t in own["contexts"]])
+    assert (own["start"], own["slope"]) == pytest.approx((START, 1000 * EACH))
+    assert own["off"] < 1e-6
     rows = found["rows"]
     assert [row["context"] for row in rows] == [0, 1024, 2048, 16384]
     for row in rows:
@@ -205,7 +207,9 @@ def test_times_lie_between_those_of_the_neighbours():
 def test_the_ends_lie_around_the_median_far_outside():
     """Lines through the ends alone would cross: at 131,072 tokens the low end is above the high."""
     ends = [1.1, 3.6, 12.0], [1.0, 3.0, 11.8], [1.2, 4.6, 12.2]
-    own = Attention("f16", "position", "thp", (512, 2048, 8192), (4, 2, 64), 1.0, tuple(ends[0]))
+    own = Attention(
+        "f16", "position", "thp", (512, 2048, 8192), (4, 2, 64), 1.0, tuple(ends[0]), 0, 1, 0
+    )
     found = Timed(own, tuple(map(tuple, ends)))
     for context in (1, 511, 512, 1000, 8192, 8193, 131072):
         middle, low, high = found.of_a_layer(context)
