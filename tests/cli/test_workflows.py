@@ -55,9 +55,10 @@ def arguments(line):
 def parsed(line):
     """As the program itself reads it, up to where it would begin."""
     name, *rest = arguments(line.replace("$BUDGET", "4m"))
-    found = program.get_command(click.Context(program), name)
+    above = click.Context(program, **program.context_settings)
+    found = program.get_command(above, name)
     assert found, f"there is no kvbench {name}"
-    return found.make_context(name, rest).params
+    return found.make_context(name, rest, parent=above).params
 
 
 def test_both_do_the_same():

@@ -146,4 +146,6 @@ def _stretch(axes: Axes, place: int, dtype: str, start: float, end: float) -> No
     axes.text((start * end) ** 0.5, 0.99, words, ha="center", **at)
     if end < MOST:
         axes.axvline(end, color=FAINT, lw=0.8, ls=":")
-        axes.text(end, 0.93 - 0.05 * (place % 2), f" {number(end)} GB/s", color=FAINT, **at)
+        side = "left" if math.log(MOST / end) / math.log(MOST) > _NARROW else "right"
+        height = 0.93 - 0.05 * (place % 2)
+        axes.text(end, height, f" {number(end)} GB/s ", color=FAINT, ha=side, **at)
