@@ -8,12 +8,13 @@ from pathlib import Path
 
 import pytest
 
+from kvbench.cli import COLLECTED
 from kvbench.results import load
 from tests.limits import advice
 
 RESULTS = Path(__file__).resolve().parents[1] / "results"
 
-gc.set_threshold(100_000, 50, 50)  # as for the program
+gc.set_threshold(*COLLECTED)  # as the program does
 
 signal.signal(
     signal.SIGINT, signal.default_int_handler

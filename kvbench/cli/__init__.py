@@ -11,7 +11,7 @@ from kvbench.cli._signals import ignore_signals, leave, take_signals, was_interr
 from kvbench.errors import Exit
 
 # Garbage is collected less often than by default: a report takes a tenth less time.
-_COLLECTED = 100_000, 50, 50
+COLLECTED = 100_000, 50, 50
 
 
 def main(arguments: list[str] | None = None) -> None:
@@ -20,7 +20,7 @@ def main(arguments: list[str] | None = None) -> None:
     """
     put_back = take_signals()
     if arguments is None:
-        gc.set_threshold(*_COLLECTED)
+        gc.set_threshold(*COLLECTED)
     try:
         from kvbench.cli._program import run
 

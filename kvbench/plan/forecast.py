@@ -36,7 +36,7 @@ _CORES = 4  # points of a family, at least: their core roofs share the time of o
 PEER = 1.5  # seconds to start a peer's process, to fill its store and to verify it
 # samples of a chase in a round: idle and spin, both before and after, and one for each load
 _CHASES = 4 + len(LOADS) * len(SHARES)
-_PAUSES = 4  # rounds of a chase: to measure the pauses of its loads
+_PAUSES = 4  # measuring the pauses of a chase's loads takes as long as so many rounds
 LINK = 0.45 * GB  # bytes/s at which the cycle of a chase is linked
 EVICTED = 2.0  # wall time over timed time: untimed sweeps of caches take as long as the passes
 # seconds that each visit may take, and the lowest accepted rate of preparing memory, in bytes/s
